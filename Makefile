@@ -1,0 +1,61 @@
+# Every target makes what it needs: on a fresh machine one command is enough, and a second run reinstalls nothing.
+PYTHON ?= python3.11
+VENV   := .venv
+BIN    := $(VENV)/bin
+JOBS   ?= 2
+
+# One BLAS thread per test worker: two workers on two cores, no oversubscription.
+ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
+
+.PHONY: help test test-slow lint format typecheck docs bench demo wheel clean
+
+help:
+	@echo "make demo       run the main job on embedded data"
+	@echo "make test       run the tests                      (PYTEST_ARGS='-k noise' to choose)"
+	@echo "make test-slow  run the tests marked slow"
+	@echo "make lint       ruff (lint and format) and mypy"
+	@echo "make docs       build the documentation, warnings are errors"
+	@echo "make bench      run the benchmarks                 (ONLY=noise to choose)"
+	@echo "make wheel      build the wheel, install it into an empty environment, import it"
+
+# One stamp per extra. It is newer than what it was made from, or it is made again.
+$(VENV)/installed-%: pyproject.toml constraints.txt
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[$*]'
+	@touch $@
+
+test: $(VENV)/installed-test
+	$(ONE_THREAD) MPLBACKEND=Agg $(BIN)/python -m pytest -n $(JOBS) -m "not slow" $(PYTEST_ARGS)
+
+test-slow: $(VENV)/installed-test
+	$(ONE_THREAD) MPLBACKEND=Agg $(BIN)/python -m pytest -n $(JOBS) -m slow $(PYTEST_ARGS)
+
+lint: $(VENV)/installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(VENV)/installed-dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+docs: $(VENV)/installed-docs
+	MPLBACKEND=Agg $(BIN)/python -m sphinx -W --keep-going -j 2 -b html docs docs/_build/html
+	@echo "open docs/_build/html/index.html"
+
+bench: $(VENV)/installed-test
+	$(BIN)/python -m benchmarks $(if $(ONLY),--only $(ONLY))
+
+demo: $(VENV)/installed-test
+	@for example in examples/plot_*.py; do echo "== $$example"; MPLBACKEND=Agg $(BIN)/python "$$example" || exit 1; done
+
+wheel: $(VENV)/installed-dev
+	rm -rf dist build/wheel-check
+	$(BIN)/python -m build --wheel
+	$(PYTHON) -m venv build/wheel-check
+	build/wheel-check/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt dist/*.whl
+	cd build && wheel-check/bin/python -c "import skfairdp; print('skfairdp', skfairdp.__version__, 'from', skfairdp.__file__)"
+	build/wheel-check/bin/skfairdp --version
+
+clean:
+	rm -rf $(VENV) .venv-* build dist docs/_build docs/auto_examples docs/generated .pytest_cache .mypy_cache .ruff_cache .hypothesis

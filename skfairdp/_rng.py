@@ -1,0 +1,117 @@
+"""Where randomness comes from.
+
+``random_state=None`` means the operating system's entropy, and never the global
+stream of NumPy or torch. An int, ``SeedSequence``, ``Generator`` or
+``RandomState`` gives a reproducible stream, which is for tests and experiments:
+noise protects nobody from a person who knows the seed.
+
+A stream belongs to one process. A seeded stream that wakes up in another one (a
+fork, or a pickle sent to a worker) starts a stream of its own, because two
+workers with the same noise give away the difference of their rows. Inside one
+process a pickled copy continues where the original stood.
+"""
+
+import os
+from typing import TypeAlias
+
+import numpy as np
+
+RandomState: TypeAlias = int | np.integer | np.random.SeedSequence | np.random.Generator | np.random.RandomState | None
+
+_process_token = os.urandom(16)
+
+
+def _renew_process_token() -> None:
+    global _process_token
+    _process_token = os.urandom(16)
+
+
+if hasattr(os, "register_at_fork"):  # absent on Windows, which does not fork
+    os.register_at_fork(after_in_child=_renew_process_token)
+
+
+class RandomStream:
+    """A source of random words that is never rewound.
+
+    Parameters
+    ----------
+    seed_sequence : numpy.random.SeedSequence or None
+        ``None`` reads the operating system; a seed sequence makes the stream reproducible.
+    """
+
+    def __init__(self, seed_sequence: np.random.SeedSequence | None = None):
+        self._seed_sequence = seed_sequence
+        self._token = _process_token
+        self._generator: np.random.Generator | None = None
+
+    @property
+    def secure(self) -> bool:
+        """Whether the words come from the operating system, so that nobody can replay them."""
+        return self._seed_sequence is None
+
+    @property
+    def generator(self) -> np.random.Generator:
+        """A NumPy generator on this stream, for draws that protect nobody (initial weights, shuffling)."""
+        if self._token != _process_token:
+            if self._seed_sequence is not None:
+                entropy = [*self._seed_sequence.generate_state(4), *np.random.SeedSequence().generate_state(4)]
+                self._seed_sequence = np.random.SeedSequence([int(word) for word in entropy])
+            self._generator = None
+            self._token = _process_token
+        if self._generator is None:
+            self._generator = np.random.Generator(np.random.PCG64DXSM(self._seed_sequence))
+        return self._generator
+
+    def uint32(self, n: int) -> np.ndarray:
+        """Draw ``n`` independent uniform 32-bit words; the array may be read-only."""
+        return self._words(n, np.uint32)
+
+    def uint64(self, n: int) -> np.ndarray:
+        """Draw ``n`` independent uniform 64-bit words; the array may be read-only."""
+        return self._words(n, np.uint64)
+
+    def _words(self, n: int, dtype: type[np.unsignedinteger]) -> np.ndarray:
+        if self.secure:
+            return np.frombuffer(os.urandom(n * np.dtype(dtype).itemsize), dtype=dtype)
+        return self.generator.integers(0, np.iinfo(dtype).max, size=n, dtype=dtype, endpoint=True)
+
+    def seed(self) -> int:
+        """Draw a seed for a library that wants an int below 2**32 (scikit-learn, torch)."""
+        return int(self.uint32(1)[0])
+
+    def spawn(self, n: int) -> list["RandomStream"]:
+        """Make ``n`` streams, independent of each other and of this one: one for each worker."""
+        if self.secure:
+            return [RandomStream() for _ in range(n)]
+        words = self.uint64(4 * n).reshape(n, 4)
+        return [RandomStream(np.random.SeedSequence([int(word) for word in row])) for row in words]
+
+
+def random_stream(random_state: "RandomState | RandomStream" = None) -> RandomStream:
+    """Turn a ``random_state`` into a stream.
+
+    A ``Generator`` or ``RandomState`` is advanced, so that two objects which are
+    given the same one draw different noise.
+    """
+    if isinstance(random_state, RandomStream):
+        return random_state
+    if random_state is None:
+        return RandomStream()
+    if isinstance(random_state, np.random.SeedSequence):
+        return RandomStream(random_state)
+    if isinstance(random_state, np.random.Generator):
+        return RandomStream(np.random.SeedSequence([int(w) for w in random_state.integers(0, 2**32, size=4)]))
+    if isinstance(random_state, np.random.RandomState):
+        words = random_state.randint(0, 2**32, size=4, dtype=np.uint64)
+        return RandomStream(np.random.SeedSequence([int(w) for w in words]))
+    if isinstance(random_state, int | np.integer) and not isinstance(random_state, bool) and random_state >= 0:
+        return RandomStream(np.random.SeedSequence(int(random_state)))
+    raise ValueError(
+        "random_state must be None (operating-system entropy), a non-negative int, a numpy Generator, "
+        f"SeedSequence or RandomState; got {random_state!r}."
+    )
+
+
+def spawn(random_state: "RandomState | RandomStream", n: int) -> list[RandomStream]:
+    """Make ``n`` independent streams from a ``random_state``, one for each worker."""
+    return random_stream(random_state).spawn(n)

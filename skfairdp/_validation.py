@@ -1,0 +1,208 @@
+"""One function per question about an argument.
+
+Each either answers or raises an error that names the argument, what was given
+and what is allowed.
+"""
+
+import math
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+
+def check_epsilon(epsilon: Any, *, name: str = "epsilon", allow_inf: bool = True, allow_zero: bool = False) -> float:
+    """Return ``epsilon`` as a float, or say what is wrong with it."""
+    lower = "0 or more" if allow_zero else "greater than 0"
+    allowed = f"a number {lower}" + (" (infinity switches the noise off)" if allow_inf else " and finite")
+    if isinstance(epsilon, bool) or not isinstance(epsilon, Real):
+        raise TypeError(f"{name} must be {allowed}; got {epsilon!r} of type {type(epsilon).__name__}.")
+    value = float(epsilon)
+    if math.isnan(value) or value < 0 or (value == 0 and not allow_zero) or (math.isinf(value) and not allow_inf):
+        raise ValueError(f"{name} must be {allowed}; got {epsilon!r}.")
+    return value
+
+
+def check_delta(delta: Any, *, name: str = "delta", allow_zero: bool = False) -> float:
+    """Return ``delta`` as a float in (0, 1), or [0, 1) when zero is allowed."""
+    allowed = f"a probability in {'[0, 1)' if allow_zero else '(0, 1)'}"
+    if isinstance(delta, bool) or not isinstance(delta, Real):
+        raise TypeError(f"{name} must be {allowed}; got {delta!r} of type {type(delta).__name__}.")
+    value = float(delta)
+    if not (0 < value < 1 or (allow_zero and value == 0)):
+        raise ValueError(f"{name} must be {allowed}; got {delta!r}.")
+    return value
+
+
+@dataclass(frozen=True)
+class SensitiveGroups:
+    """Sensitive columns as integer codes.
+
+    Attributes
+    ----------
+    codes : ndarray of shape (n_samples, n_columns)
+        ``codes[i, j]`` indexes ``labels[j]``.
+    labels : tuple of tuples
+        The group labels of each column, sorted, so that row order does not matter.
+    names : tuple of str
+        The column names.
+    """
+
+    codes: np.ndarray
+    labels: tuple[tuple[Hashable, ...], ...]
+    names: tuple[str, ...]
+
+    @property
+    def n_columns(self) -> int:
+        """Number of sensitive columns."""
+        return len(self.names)
+
+    @property
+    def n_groups(self) -> tuple[int, ...]:
+        """Number of groups of each column."""
+        return tuple(len(labels) for labels in self.labels)
+
+    def intersection(self) -> "SensitiveGroups":
+        """Cross the columns: one column whose groups are the label tuples that occur."""
+        if self.n_columns == 1:
+            return self
+        combinations, codes = np.unique(self.codes, axis=0, return_inverse=True)
+        labels = tuple(tuple(self.labels[j][c] for j, c in enumerate(row)) for row in combinations)
+        return SensitiveGroups(codes.reshape(-1, 1), (labels,), (" x ".join(self.names),))
+
+
+def check_sensitive_features(
+    sensitive_features: Any,
+    n_samples: int | None = None,
+    *,
+    name: str = "sensitive_features",
+    intersection: bool = False,
+    min_groups: int = 1,
+) -> SensitiveGroups:
+    """Read sensitive features of any common container into integer codes.
+
+    Parameters
+    ----------
+    sensitive_features : list, ndarray, pandas or polars Series or DataFrame, dict of columns
+        One column or several; labels may be anything hashable. A list of lists is read as
+        rows of several columns, a list of tuples as one column whose labels are tuples.
+    n_samples : int, optional
+        The number of rows that must be there.
+    name : str
+        The argument's name, for error messages.
+    intersection : bool
+        Cross several columns into one.
+    min_groups : int
+        The least number of groups each resulting column must have.
+
+    Returns
+    -------
+    SensitiveGroups
+    """
+    groups = _encode_columns(_columns_of(sensitive_features, name), name)
+    if n_samples is not None and len(groups.codes) != n_samples:
+        raise ValueError(f"{name} must have one row per sample: {n_samples} expected, {len(groups.codes)} given.")
+    if intersection:
+        groups = groups.intersection()
+    for column, labels in zip(groups.names, groups.labels):
+        if len(labels) < min_groups:
+            raise ValueError(
+                f"{name} must hold at least {min_groups} groups; column {column!r} holds {len(labels)}: {labels}."
+            )
+    return groups
+
+
+def _columns_of(values: Any, name: str) -> dict[str, Any]:
+    """Split a container into named one-dimensional columns."""
+    if values is None:
+        raise ValueError(f"{name} is missing: give one value per row (a list, array, Series or DataFrame).")
+    if isinstance(values, str | bytes) or np.isscalar(values):
+        raise TypeError(f"{name} must hold one value per row; got the single value {values!r}.")
+    if isinstance(values, pd.DataFrame):
+        columns = {str(column): values.iloc[:, j] for j, column in enumerate(values.columns)}
+        n_given = values.shape[1]
+    elif isinstance(values, Mapping):
+        columns = {str(column): _object_column(list(v)) for column, v in values.items()}
+        n_given = len(values)
+    elif isinstance(values, pd.Series | pd.Index | pd.api.extensions.ExtensionArray):
+        label = getattr(values, "name", None)
+        return {name if label is None else str(label): pd.Series(values)}
+    elif hasattr(values, "get_columns"):  # polars DataFrame
+        columns = {column.name: _object_column(column.to_list()) for column in values.get_columns()}
+        n_given = len(columns)
+    elif type(values).__module__.split(".")[0] == "polars":  # polars Series
+        return {values.name or name: _object_column(values.to_list())}
+    elif isinstance(values, np.ndarray):
+        return _columns_of_array(values, name)
+    else:
+        items = list(values)
+        if items and all(isinstance(item, list | np.ndarray) for item in items):
+            if len({len(item) for item in items}) > 1:
+                raise ValueError(f"{name} was given as rows of different lengths; every row needs the same columns.")
+            rows = np.empty((len(items), len(items[0])), dtype=object)
+            for i, item in enumerate(items):
+                rows[i, :] = item
+            return _columns_of_array(rows, name)
+        return {name: _object_column(items)}
+    if n_given == 0:
+        raise ValueError(f"{name} has no column; give at least one.")
+    if len(columns) != n_given:
+        raise ValueError(f"{name} has two columns of the same name; names given: {list(map(str, values))}.")
+    return columns
+
+
+def _columns_of_array(values: np.ndarray, name: str) -> dict[str, Any]:
+    if values.ndim == 1:
+        return {name: values}
+    if values.ndim != 2 or values.shape[1] == 0:
+        raise ValueError(f"{name} must have shape (n_samples,) or (n_samples, n_columns); got shape {values.shape}.")
+    if values.shape[1] == 1:
+        return {name: values[:, 0]}
+    return {f"{name}_{j}": values[:, j] for j in range(values.shape[1])}
+
+
+def _object_column(items: list[Any]) -> np.ndarray:
+    """Make an object array of a list without looking into tuples."""
+    column = np.empty(len(items), dtype=object)
+    column[:] = items if not any(isinstance(item, tuple) for item in items) else pd.Series(items, dtype=object)
+    return column
+
+
+def _encode_columns(columns: dict[str, Any], name: str) -> SensitiveGroups:
+    lengths = {column: len(values) for column, values in columns.items()}
+    if len(set(lengths.values())) > 1:
+        raise ValueError(f"{name} has columns of different lengths: {lengths}.")
+    if next(iter(lengths.values())) == 0:
+        raise ValueError(f"{name} is empty; give one value per row.")
+    codes, labels = zip(*(_encode(values, column, name) for column, values in columns.items()))
+    return SensitiveGroups(np.column_stack(codes), labels, tuple(columns))
+
+
+def _encode(values: Any, column: str, name: str) -> tuple[np.ndarray, tuple[Hashable, ...]]:
+    """Code one column by its sorted labels."""
+    try:
+        codes, uniques = pd.factorize(values)
+    except TypeError as error:
+        raise TypeError(f"{name} must hold hashable labels; column {column!r} holds something else ({error}).") from None
+    missing = np.flatnonzero(codes < 0)
+    if missing.size:
+        raise ValueError(
+            f"{name} has missing values: column {column!r}, {missing.size} of {len(codes)} rows, the first at row "
+            f"{missing[0]}. Drop these rows, or give missing values a label of their own."
+        )
+    found = [_plain(label) for label in uniques]
+    try:
+        order = sorted(range(len(found)), key=found.__getitem__)
+    except TypeError:  # labels of different types have no order of their own
+        order = sorted(range(len(found)), key=lambda k: (type(found[k]).__name__, repr(found[k])))
+    rank = np.empty(len(found), dtype=np.intp)
+    rank[order] = np.arange(len(found))
+    return rank[codes], tuple(found[k] for k in order)
+
+
+def _plain(label: Any) -> Hashable:
+    """Return NumPy scalars as the Python values a person would write."""
+    return label.item() if isinstance(label, np.generic) else label
