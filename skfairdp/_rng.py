@@ -16,7 +16,9 @@ from typing import TypeAlias
 
 import numpy as np
 
-RandomState: TypeAlias = int | np.integer | np.random.SeedSequence | np.random.Generator | np.random.RandomState | None
+RandomState: TypeAlias = (
+    int | np.integer | np.random.SeedSequence | np.random.Generator | np.random.RandomState | None
+)
 
 _process_token = os.urandom(16)
 
@@ -54,7 +56,10 @@ class RandomStream:
         """A NumPy generator on this stream, for draws that protect nobody (initial weights, shuffling)."""
         if self._token != _process_token:
             if self._seed_sequence is not None:
-                entropy = [*self._seed_sequence.generate_state(4), *np.random.SeedSequence().generate_state(4)]
+                entropy = [
+                    *self._seed_sequence.generate_state(4),
+                    *np.random.SeedSequence().generate_state(4),
+                ]
                 self._seed_sequence = np.random.SeedSequence([int(word) for word in entropy])
             self._generator = None
             self._token = _process_token
@@ -104,7 +109,11 @@ def random_stream(random_state: "RandomState | RandomStream" = None) -> RandomSt
     if isinstance(random_state, np.random.RandomState):
         words = random_state.randint(0, 2**32, size=4, dtype=np.uint64)
         return RandomStream(np.random.SeedSequence([int(w) for w in words]))
-    if isinstance(random_state, int | np.integer) and not isinstance(random_state, bool) and random_state >= 0:
+    if (
+        isinstance(random_state, int | np.integer)
+        and not isinstance(random_state, bool)
+        and random_state >= 0
+    ):
         return RandomStream(np.random.SeedSequence(int(random_state)))
     raise ValueError(
         "random_state must be None (operating-system entropy), a non-negative int, a numpy Generator, "

@@ -1,0 +1,37 @@
+"""Speed and quality, measured as ratios against a peer in the same run.
+
+Machines are noisy and differ, so no number of seconds is a target: a case runs
+ours and the peer in turn, several times, and compares medians.
+
+A case is a function in ``benchmarks/case_<topic>.py``::
+
+    from benchmarks import Peer, Quantities, Timings, case
+
+    @case("noise", "Laplace noise, 100,000 x 100, against numpy", ratio_at_most=1.5)
+    def laplace_against_numpy():
+        stream, rng = random_stream(None), np.random.default_rng()
+        return Timings(
+            ours=lambda: discrete_laplace((100_000, 100), 700.0, stream),
+            other=lambda: rng.laplace(size=(100_000, 100)),
+        )
+
+``ratio_at_most=r`` holds when ours takes at most r times the peer's time,
+``speedup_at_least=s`` when the peer takes at least s times ours. ``per`` divides
+each side by its own amount of work (values, rows) where a slow peer gets less of it.
+A case on quality returns ``Quantities(ours, other)`` with ``shortfall_at_most``,
+which holds when ``other - ours`` does not exceed it, or ``at_most`` / ``at_least`` on ours alone.
+
+A peer that is no dependency of the package lives in an environment of its own,
+made on demand under ``.venv-bench/``; ``Peer`` starts a process there and times one
+call at a time, so that it takes turns with ours::
+
+    peer = Peer("diffprivlib", ["diffprivlib==0.6.6"], setup="...", run="...")
+    return Timings(ours=..., other=peer, ours_work=10_000_000, other_work=10_000)
+
+``make bench`` runs everything, ``make bench ONLY=noise`` one topic.
+"""
+
+from benchmarks._peer import Peer
+from benchmarks._registry import Quantities, Timings, case
+
+__all__ = ["Peer", "Quantities", "Timings", "case"]

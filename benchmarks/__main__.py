@@ -1,0 +1,135 @@
+"""Run the registered cases, print a table, write JSON. See the package's docstring."""
+
+import argparse
+import contextlib
+import importlib
+import json
+import platform
+import statistics
+import sys
+import time
+from pathlib import Path
+
+from benchmarks._peer import Peer
+from benchmarks._registry import CASES, Case, Quantities, Timings
+
+_HERE = Path(__file__).resolve().parent
+
+
+def _seconds(call) -> float:
+    if isinstance(call, Peer):
+        return call.seconds()
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+def _measure(timings: Timings) -> tuple[float, float]:
+    """Time both sides in turn, after one warm-up each, and return the medians per unit of work."""
+    with contextlib.ExitStack() as stack:
+        if isinstance(timings.other, Peer):
+            stack.enter_context(timings.other)
+        ours, other = [], []
+        for _ in range(timings.repeats + 1):
+            ours.append(_seconds(timings.ours) / timings.ours_work)
+            other.append(_seconds(timings.other) / timings.other_work)
+    return statistics.median(ours[1:]), statistics.median(other[1:])
+
+
+def run(case: Case) -> dict:
+    """Run one case and say whether its target holds."""
+    made = case.make()
+    if isinstance(made, Timings):
+        ours, other = _measure(made)
+        value = ours / other if case.kind == "ratio_at_most" else other / ours
+    else:
+        ours, other = made.ours, made.other
+        value = other - ours if case.kind == "shortfall_at_most" else ours
+    holds = value >= case.target if case.kind.endswith("at_least") else value <= case.target
+    row = {"topic": case.topic, "case": case.title, "ours": ours, "other": other, "kind": case.kind}
+    return row | {
+        "value": value,
+        "target": case.target,
+        "holds": bool(holds),
+        "timed": not isinstance(made, Quantities),
+    }
+
+
+def _number(value: float | None, timed: bool) -> str:
+    if value is None:
+        return "-"
+    if not timed:
+        return f"{value:.4g}"
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if value >= size:
+            return f"{value / size:.3g} {unit}"
+    return f"{value / 1e-9:.3g} ns"
+
+
+def _table(rows: list[dict]) -> str:
+    words = {
+        "ratio_at_most": "ratio <=",
+        "speedup_at_least": "speed-up >=",
+        "shortfall_at_most": "shortfall <=",
+        "at_most": "<=",
+        "at_least": ">=",
+    }
+    cells = [("case", "ours", "other", "value", "target", "holds")]
+    for row in rows:
+        cells.append(
+            (
+                f"{row['topic']}: {row['case']}",
+                _number(row["ours"], row["timed"]),
+                _number(row["other"], row["timed"]),
+                f"{row['value']:.3g}",
+                f"{words[row['kind']]} {row['target']:g}",
+                "yes" if row["holds"] else "NO",
+            )
+        )
+    widths = [max(len(line[j]) for line in cells) for j in range(len(cells[0]))]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in cells
+    )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--only", metavar="TOPIC", action="append", help="run the cases of this topic alone")
+    parser.add_argument("--list", action="store_true", help="list the cases and stop")
+    parser.add_argument(
+        "--json", type=Path, default=_HERE / "results" / "latest.json", help="where to write the rows"
+    )
+    parser.add_argument("--strict", action="store_true", help="exit with 1 when a target does not hold")
+    options = parser.parse_args()
+
+    for path in sorted(_HERE.glob("case_*.py")):
+        importlib.import_module(f"benchmarks.{path.stem}")
+    topics = sorted({case.topic for case in CASES})
+    chosen = [case for case in CASES if not options.only or case.topic in options.only]
+    if not chosen:
+        print(
+            f"no case of topic {', '.join(options.only or [])}; topics are: {', '.join(topics)}",
+            file=sys.stderr,
+        )
+        return 2
+    if options.list:
+        print("\n".join(f"{case.topic}: {case.title}" for case in chosen))
+        return 0
+
+    rows = []
+    for number, case in enumerate(chosen, 1):
+        print(f"[{number}/{len(chosen)}] {case.topic}: {case.title}", file=sys.stderr, flush=True)
+        rows.append(run(case))
+    print(_table(rows))
+    options.json.parent.mkdir(parents=True, exist_ok=True)
+    about = {
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "time": time.strftime("%Y-%m-%d %H:%M"),
+    }
+    options.json.write_text(json.dumps({"about": about, "rows": rows}, indent=2))
+    return int(options.strict and not all(row["holds"] for row in rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
