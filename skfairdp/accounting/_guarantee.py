@@ -42,7 +42,8 @@ class PrivacyGuarantee:
     --------
     >>> from skfairdp.accounting import PrivacyGuarantee
     >>> PrivacyGuarantee(8.0, mechanism="laplace")
-    PrivacyGuarantee(epsilon=8.0, delta=0.0, unit='record', releases=1, mechanism='laplace', published_epsilon=None)
+    PrivacyGuarantee(epsilon=8.0, delta=0.0, unit="record", releases=1, mechanism="laplace",
+                     published_epsilon=None)
     """
 
     epsilon: float
