@@ -12,13 +12,12 @@ process a pickled copy continues where the original stood.
 """
 
 import os
+import threading
 from typing import TypeAlias
 
 import numpy as np
 
-RandomState: TypeAlias = (
-    int | np.integer | np.random.SeedSequence | np.random.Generator | np.random.RandomState | None
-)
+RandomState: TypeAlias = int | np.integer | np.random.SeedSequence | np.random.Generator | np.random.RandomState | None
 
 _process_token = os.urandom(16)
 
@@ -32,6 +31,13 @@ if hasattr(os, "register_at_fork"):  # absent on Windows, which does not fork
     os.register_at_fork(after_in_child=_renew_process_token)
 
 
+_waking = threading.Lock()
+
+
+def _entropy_words() -> list[int]:
+    return [int(word) for word in np.frombuffer(os.urandom(16), dtype=np.uint32)]
+
+
 class RandomStream:
     """A source of random words that is never rewound.
 
@@ -39,32 +45,27 @@ class RandomStream:
     ----------
     seed_sequence : numpy.random.SeedSequence or None
         ``None`` reads the operating system; a seed sequence makes the stream reproducible.
+
+    Attributes
+    ----------
+    secure : bool
+        Whether the words come from the operating system, so that nobody can replay them.
     """
 
     def __init__(self, seed_sequence: np.random.SeedSequence | None = None):
-        self._seed_sequence = seed_sequence
+        self.secure = seed_sequence is None
         self._token = _process_token
-        self._generator: np.random.Generator | None = None
-
-    @property
-    def secure(self) -> bool:
-        """Whether the words come from the operating system, so that nobody can replay them."""
-        return self._seed_sequence is None
+        self._generator = np.random.Generator(np.random.PCG64DXSM(seed_sequence))
 
     @property
     def generator(self) -> np.random.Generator:
         """A NumPy generator on this stream, for draws that protect nobody (initial weights, shuffling)."""
         if self._token != _process_token:
-            if self._seed_sequence is not None:
-                entropy = [
-                    *self._seed_sequence.generate_state(4),
-                    *np.random.SeedSequence().generate_state(4),
-                ]
-                self._seed_sequence = np.random.SeedSequence([int(word) for word in entropy])
-            self._generator = None
-            self._token = _process_token
-        if self._generator is None:
-            self._generator = np.random.Generator(np.random.PCG64DXSM(self._seed_sequence))
+            with _waking:
+                if self._token != _process_token:  # the first thread to come here has not done it yet
+                    own = np.random.SeedSequence([self._generator.bit_generator.random_raw(), *_entropy_words()])
+                    self._generator = np.random.Generator(np.random.PCG64DXSM(own))
+                    self._token = _process_token
         return self._generator
 
     def uint32(self, n: int) -> np.ndarray:
@@ -109,11 +110,7 @@ def random_stream(random_state: "RandomState | RandomStream" = None) -> RandomSt
     if isinstance(random_state, np.random.RandomState):
         words = random_state.randint(0, 2**32, size=4, dtype=np.uint64)
         return RandomStream(np.random.SeedSequence([int(w) for w in words]))
-    if (
-        isinstance(random_state, int | np.integer)
-        and not isinstance(random_state, bool)
-        and random_state >= 0
-    ):
+    if isinstance(random_state, int | np.integer) and not isinstance(random_state, bool) and random_state >= 0:
         return RandomStream(np.random.SeedSequence(int(random_state)))
     raise ValueError(
         "random_state must be None (operating-system entropy), a non-negative int, a numpy Generator, "

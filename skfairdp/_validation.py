@@ -14,21 +14,14 @@ import numpy as np
 import pandas as pd
 
 
-def check_epsilon(
-    epsilon: Any, *, name: str = "epsilon", allow_inf: bool = True, allow_zero: bool = False
-) -> float:
+def check_epsilon(epsilon: Any, *, name: str = "epsilon", allow_inf: bool = True, allow_zero: bool = False) -> float:
     """Return ``epsilon`` as a float, or say what is wrong with it."""
     lower = "0 or more" if allow_zero else "greater than 0"
     allowed = f"a number {lower}" + (" (infinity switches the noise off)" if allow_inf else " and finite")
     if isinstance(epsilon, bool) or not isinstance(epsilon, Real):
         raise TypeError(f"{name} must be {allowed}; got {epsilon!r} of type {type(epsilon).__name__}.")
     value = float(epsilon)
-    if (
-        math.isnan(value)
-        or value < 0
-        or (value == 0 and not allow_zero)
-        or (math.isinf(value) and not allow_inf)
-    ):
+    if math.isnan(value) or value < 0 or (value == 0 and not allow_zero) or (math.isinf(value) and not allow_inf):
         raise ValueError(f"{name} must be {allowed}; got {epsilon!r}.")
     return value
 
@@ -111,9 +104,7 @@ def check_sensitive_features(
     """
     groups = _encode_columns(_columns_of(sensitive_features, name), name)
     if n_samples is not None and len(groups.codes) != n_samples:
-        raise ValueError(
-            f"{name} must have one row per sample: {n_samples} expected, {len(groups.codes)} given."
-        )
+        raise ValueError(f"{name} must have one row per sample: {n_samples} expected, {len(groups.codes)} given.")
     if intersection:
         groups = groups.intersection()
     for column, labels in zip(groups.names, groups.labels):
@@ -130,6 +121,7 @@ def _columns_of(values: Any, name: str) -> dict[str, Any]:
         raise ValueError(f"{name} is missing: give one value per row (a list, array, Series or DataFrame).")
     if isinstance(values, str | bytes) or np.isscalar(values):
         raise TypeError(f"{name} must hold one value per row; got the single value {values!r}.")
+    columns: dict[str, Any]
     if isinstance(values, pd.DataFrame):
         columns = {str(column): values.iloc[:, j] for j, column in enumerate(values.columns)}
         n_given = values.shape[1]
@@ -150,9 +142,7 @@ def _columns_of(values: Any, name: str) -> dict[str, Any]:
         items = list(values)
         if items and all(isinstance(item, list | np.ndarray) for item in items):
             if len({len(item) for item in items}) > 1:
-                raise ValueError(
-                    f"{name} was given as rows of different lengths; every row needs the same columns."
-                )
+                raise ValueError(f"{name} was given as rows of different lengths; every row needs the same columns.")
             rows = np.empty((len(items), len(items[0])), dtype=object)
             for i, item in enumerate(items):
                 rows[i, :] = item
@@ -169,9 +159,7 @@ def _columns_of_array(values: np.ndarray, name: str) -> dict[str, Any]:
     if values.ndim == 1:
         return {name: values}
     if values.ndim != 2 or values.shape[1] == 0:
-        raise ValueError(
-            f"{name} must have shape (n_samples,) or (n_samples, n_columns); got shape {values.shape}."
-        )
+        raise ValueError(f"{name} must have shape (n_samples,) or (n_samples, n_columns); got shape {values.shape}.")
     if values.shape[1] == 1:
         return {name: values[:, 0]}
     return {f"{name}_{j}": values[:, j] for j in range(values.shape[1])}
@@ -180,9 +168,7 @@ def _columns_of_array(values: np.ndarray, name: str) -> dict[str, Any]:
 def _object_column(items: list[Any]) -> np.ndarray:
     """Make an object array of a list without looking into tuples."""
     column = np.empty(len(items), dtype=object)
-    column[:] = (
-        items if not any(isinstance(item, tuple) for item in items) else pd.Series(items, dtype=object)
-    )
+    column[:] = items if not any(isinstance(item, tuple) for item in items) else pd.Series(items, dtype=object)
     return column
 
 
@@ -210,9 +196,9 @@ def _encode(values: Any, column: str, name: str) -> tuple[np.ndarray, tuple[Hash
             f"{name} has missing values: column {column!r}, {missing.size} of {len(codes)} rows, the first at row "
             f"{missing[0]}. Drop these rows, or give missing values a label of their own."
         )
-    found = [_plain(label) for label in uniques]
+    found: list[Any] = [_plain(label) for label in uniques]
     try:
-        order = sorted(range(len(found)), key=found.__getitem__)
+        order = sorted(range(len(found)), key=lambda k: found[k])
     except TypeError:  # labels of different types have no order of their own
         order = sorted(range(len(found)), key=lambda k: (type(found[k]).__name__, repr(found[k])))
     rank = np.empty(len(found), dtype=np.intp)

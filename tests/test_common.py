@@ -1,0 +1,33 @@
+"""Every estimator against every scikit-learn check, with no expected failure."""
+
+import pickle
+
+import pytest
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from tests._checks import ESTIMATORS
+
+pytestmark = pytest.mark.filterwarnings(
+    # Two checks skip themselves on some machines or for some tags, by warning.
+    "ignore::sklearn.exceptions.SkipTestWarning"
+)
+
+
+@parametrize_with_checks(ESTIMATORS)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
+def test_clone_and_pickle_keep_the_parameters(estimator):
+    for copy in (clone(estimator), pickle.loads(pickle.dumps(estimator))):
+        assert copy is not estimator
+        assert repr(copy) == repr(estimator)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
+def test_documentation_link_is_ours(estimator):
+    link = estimator._get_doc_link()
+    assert "skfairdp" in link
+    assert type(estimator).__name__ in link

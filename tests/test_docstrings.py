@@ -1,0 +1,59 @@
+"""Docstrings keep what they promise: sections, parameters, and examples that run."""
+
+import inspect
+
+import pytest
+from numpydoc.docscrape import FunctionDoc, NumpyDocString
+from sklearn.base import BaseEstimator
+
+import skfairdp
+
+PUBLIC = {
+    name: getattr(skfairdp, name)
+    for name, home in skfairdp._HOME.items()
+    if home != "exceptions" and callable(getattr(skfairdp, name))
+}
+
+
+def described_parameters(document: NumpyDocString) -> list[str]:
+    names = []
+    for parameter in document["Parameters"]:
+        names += [name.strip().lstrip("*") for name in parameter.name.split(",")]
+    return names
+
+
+def signature_parameters(thing) -> list[str]:
+    signature = inspect.signature(thing)
+    return [name for name in signature.parameters if not name.startswith("_") and name != "self"]
+
+
+def document_of(thing) -> NumpyDocString:
+    if inspect.isclass(thing):
+        return NumpyDocString(inspect.getdoc(thing))
+    return FunctionDoc(thing)
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_every_parameter_is_described(name):
+    document = document_of(PUBLIC[name])
+    assert described_parameters(document) == signature_parameters(PUBLIC[name])
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_there_is_a_summary_and_an_example(name):
+    document = document_of(PUBLIC[name])
+    assert " ".join(document["Summary"]).strip().endswith(".")
+    assert any(">>>" in line for line in document["Examples"]), "give an example that runs"
+
+
+@pytest.mark.parametrize("name", [name for name, thing in PUBLIC.items() if hasattr(thing, "_spend")])
+def test_what_claims_privacy_says_how_far_it_goes(name):
+    notes = "\n".join(document_of(PUBLIC[name])["Notes"])
+    assert "**Privacy.**" in notes
+
+
+@pytest.mark.parametrize("name", [n for n, t in PUBLIC.items() if inspect.isclass(t) and issubclass(t, BaseEstimator)])
+def test_every_public_method_of_an_estimator_is_described(name):
+    for method_name, method in inspect.getmembers(PUBLIC[name], inspect.isfunction):
+        if not method_name.startswith("_") and method.__module__.startswith("skfairdp"):
+            assert inspect.getdoc(method), f"{name}.{method_name} has no docstring"

@@ -1,0 +1,130 @@
+"""Imports only go down: the floors of the package, read from its source."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import skfairdp
+
+PACKAGE = Path(skfairdp.__file__).parent
+
+FLOORS = {
+    "__init__": 0,
+    "exceptions": 0,
+    "_sklearn": 0,
+    "_rng": 0,
+    "_validation": 0,
+    "_base": 0,
+    "mechanisms": 1,
+    "accounting": 1,
+    "neural": 1,
+    "metrics": 2,
+    "preprocessing": 3,
+    "adversarial": 3,
+    "ensemble": 3,
+    "model_selection": 4,
+    "auditing": 4,
+    "inspection": 4,
+    "datasets": 4,
+    "report": 5,
+    "cli": 5,
+}
+
+
+def room_of(module: str) -> str:
+    """``skfairdp.metrics._leakage`` -> ``metrics``; the package itself -> ``__init__``."""
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 else "__init__"
+
+
+def imported_modules(source: str) -> list[str]:
+    """Every module that the source imports, wherever the import stands; ``from a import b`` gives ``a.b``."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"line {node.lineno}: write absolute imports, so that the floor can be read"
+            found += [f"{node.module}.{alias.name}" for alias in node.names]
+    return found
+
+
+def imports_at_load(source: str) -> list[str]:
+    """Modules imported when the file itself is imported: not inside functions or ``if TYPE_CHECKING``."""
+    found = []
+
+    def visit(body):
+        for node in body:
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                found.extend(imported_modules(ast.unparse(node)))
+            elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+                visit(node.orelse)
+            elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                for block in ("body", "orelse", "finalbody", "handlers"):
+                    visit(getattr(node, block, []))
+
+    visit(ast.parse(source).body)
+    return found
+
+
+def complaints(room: str, source: str) -> list[str]:
+    """What a source file that stands in a room may not do."""
+    found = []
+    for module in imported_modules(source):
+        top = module.split(".")[0]
+        if top == "skfairdp":
+            target = room_of(module)
+            floor = FLOORS.get(target, 0)  # names of the package itself, such as __version__
+            if floor > FLOORS[room]:
+                found.append(f"{module}: floor {FLOORS[room]} imports floor {floor}")
+        if top in ("torch", "skorch") and room != "neural":
+            found.append(f"{module}: only neural/ imports torch or skorch")
+        if top == "sklearn" and room != "_sklearn" and any(part.startswith("_") for part in module.split(".")):
+            found.append(f"{module}: private scikit-learn names belong into _sklearn.py")
+    for module in imports_at_load(source):
+        if module.split(".")[0] == "matplotlib":
+            found.append(f"{module}: matplotlib is imported inside functions")
+        if module.startswith("skfairdp.neural") and room != "neural":
+            found.append(f"{module}: neural/ is imported inside functions, so that torch loads only when needed")
+    return found
+
+
+SOURCES = sorted(PACKAGE.rglob("*.py"))
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_imports_only_go_down(path):
+    relative = path.relative_to(PACKAGE)
+    room = relative.parts[0].removesuffix(".py")
+    assert room in FLOORS, f"{relative} stands on no floor: give it one in FLOORS"
+    assert complaints(room, path.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    ("room", "planted"),
+    [
+        ("mechanisms", "from skfairdp.preprocessing import LaplacePrivatizer"),
+        ("metrics", "def f():\n    import skfairdp.report"),
+        ("_rng", "from skfairdp import accounting"),
+        ("preprocessing", "def f():\n    import torch"),
+        ("metrics", "from skorch import NeuralNet"),
+        ("ensemble", "from sklearn.base import _fit_context"),
+        ("metrics", "from sklearn.utils._param_validation import Interval"),
+        ("inspection", "import matplotlib.pyplot as plt"),
+        ("adversarial", "from skfairdp.neural import Probe"),
+    ],
+)
+def test_a_planted_fault_is_found(room, planted):
+    assert len(complaints(room, planted)) == 1
+
+
+def test_what_is_allowed_passes():
+    assert complaints("metrics", "def f():\n    from skfairdp.neural import Probe\n    import matplotlib") == []
+    assert complaints("neural", "import torch\nfrom skfairdp._rng import spawn") == []
+    assert complaints("report", "from skfairdp.metrics import tpr_gap\nfrom sklearn.base import clone") == []
+
+
+def test_no_file_outgrows_its_room():
+    long = {str(p.relative_to(PACKAGE)): n for p in SOURCES if (n := len(p.read_text().splitlines())) > 400}
+    assert long == {}, "a file past 400 lines wants a second room"
