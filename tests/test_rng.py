@@ -20,12 +20,12 @@ def test_none_reads_the_operating_system_and_leaves_global_streams_alone(monkeyp
     asked = []
     real = __import__("os").urandom
     monkeypatch.setattr("os.urandom", lambda n: asked.append(n) or real(n))
-    before = np.random.get_state()[1].tolist()
+    before = np.random.get_state()[1].tolist()  # noqa: NPY002
     stream = random_stream(None)
     assert stream.secure
     assert words(stream) != words(stream)
     assert asked == [512, 512]
-    assert np.random.get_state()[1].tolist() == before
+    assert np.random.get_state()[1].tolist() == before  # noqa: NPY002
 
 
 def test_the_global_seed_changes_nothing():
