@@ -1,5 +1,6 @@
 """What a release costs: guarantees, their composition, and the noise that an epsilon needs."""
 
+from skfairdp.accounting._composition import compose, compose_parallel
 from skfairdp.accounting._gaussian import (
     gaussian_delta,
     gaussian_epsilon,
@@ -9,13 +10,20 @@ from skfairdp.accounting._gaussian import (
 )
 from skfairdp.accounting._guarantee import PrivacyGuarantee
 from skfairdp.accounting._release import ReleaseMixin
+from skfairdp.accounting._renyi import gaussian_rdp, pure_rdp, renyi_delta, renyi_epsilon
 
 __all__ = [
     "PrivacyGuarantee",
     "ReleaseMixin",
+    "compose",
+    "compose_parallel",
     "gaussian_delta",
     "gaussian_epsilon",
     "gaussian_log_delta",
     "gaussian_mu",
+    "gaussian_rdp",
     "gaussian_sigma",
+    "pure_rdp",
+    "renyi_delta",
+    "renyi_epsilon",
 ]

@@ -15,6 +15,7 @@ bracket that does not overstate the protection.
 """
 
 import math
+from collections.abc import Callable
 from typing import Any, overload
 
 import numpy as np
@@ -113,7 +114,7 @@ def gaussian_epsilon(delta: float, mu: float) -> float:
     log_delta = math.log(delta)
 
     def allowed(epsilon: float) -> bool:
-        return _log_delta_above(epsilon, mu) <= log_delta
+        return gaussian_log_delta_above(epsilon, mu) <= log_delta
 
     if allowed(0.0):
         return 0.0
@@ -121,7 +122,7 @@ def gaussian_epsilon(delta: float, mu: float) -> float:
     high = mu * mu / 2 + mu * math.sqrt(-2 * log_delta)
     while not allowed(high):  # the bound holds in real arithmetic; rounding may ask for a little more
         high *= 1 + 1e-12
-    return _bisect(allowed, bad=0.0, good=high)
+    return bisect_safely(allowed, bad=0.0, good=high)
 
 
 def gaussian_mu(epsilon: float, delta: float) -> float:
@@ -156,20 +157,18 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     log_delta = math.log(delta)
 
     def allowed(mu: float) -> bool:
-        return _log_delta_above(epsilon, mu) <= log_delta
+        return gaussian_log_delta_above(epsilon, mu) <= log_delta
 
     # Both are allowed: the first by the tail bound used in gaussian_epsilon, the second because
     # delta(epsilon) <= delta(0) = erf(mu / sqrt 8) <= mu / sqrt(2 pi).
     spread = math.sqrt(-2 * log_delta)
-    low = max(
-        2 * epsilon / (spread + math.sqrt(spread * spread + 2 * epsilon)), delta * math.sqrt(2 * math.pi)
-    )
+    low = max(2 * epsilon / (spread + math.sqrt(spread * spread + 2 * epsilon)), delta * math.sqrt(2 * math.pi))
     while not allowed(low):
         low *= 1 - 1e-12
     high = 2 * low
     while allowed(high):
         low, high = high, 2 * high
-    return _bisect(allowed, bad=high, good=low)
+    return bisect_safely(allowed, bad=high, good=low)
 
 
 def gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> float:
@@ -242,16 +241,16 @@ def _log_delta(epsilon: Any, mu: Any) -> tuple[np.ndarray, np.ndarray]:
     return np.minimum(np.select(known, limits, value), 0.0), np.minimum(np.select(known, limits, above), 0.0)
 
 
-def _log_delta_above(epsilon: float, mu: float) -> float:
+def gaussian_log_delta_above(epsilon: float, mu: float) -> float:
     """Bound log delta from above, rounding included."""
     return float(_log_delta(epsilon, mu)[1])
 
 
-def _bisect(allowed: Any, *, bad: float, good: float) -> float:
+def bisect_safely(allowed: Callable[[float], bool], *, bad: float, good: float, relative: float = 0.0) -> float:
     """Return the end of the last bracket that is allowed."""
     for _ in range(200):
         middle = (bad + good) / 2
-        if middle in (bad, good):
+        if middle in (bad, good) or abs(good - bad) <= relative * good:
             break
         if allowed(middle):
             good = middle

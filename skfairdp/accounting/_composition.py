@@ -1,0 +1,332 @@
+r"""What several releases cost together.
+
+Every release is replaced by the worst pair of distributions that its description
+allows: a pure epsilon by randomised response, whose loss is :math:`\pm\varepsilon`; an
+(epsilon, delta) by the same with an infinite loss of probability delta; a Gaussian by
+its normal loss. These pairs dominate under adaptive composition (Kairouz, Oh and
+Viswanath, 2017; Zhu, Dong and Wang, 2022), so that the profile of the whole is
+
+.. math::
+
+    \delta(\varepsilon) = 1 - \prod_i (1 - \delta_i) \Big(1 - \sum_j p_j\,
+    \delta_\mu(\varepsilon - \ell_j)\Big),
+
+with the summed losses :math:`\ell_j` of probability :math:`p_j` and the Gaussian profile
+:math:`\delta_\mu` of :math:`\mu^2 = \sum_i \mu_i^2`. No bound that knows only these
+descriptions can be smaller; advanced composition and Renyi accounting lie above it.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.special import gammaln
+
+from skfairdp._validation import check_delta
+from skfairdp.accounting._gaussian import (
+    bisect_safely,
+    gaussian_epsilon,
+    gaussian_log_delta,
+    gaussian_log_delta_above,
+)
+from skfairdp.accounting._guarantee import PrivacyGuarantee
+from skfairdp.accounting._renyi import gaussian_rdp, pure_rdp, renyi_delta
+
+_MAX_LOSSES = 1 << 16  # lattice points of the summed losses; a coarser lattice rounds epsilons up
+_MAX_WORK = 1 << 27
+_NEGLIGIBLE = 1e-60  # probability of losses that are treated as infinite instead of being carried along
+_SLACK = 1e-10  # relative, for the rounding of sums of many probabilities
+_ROUNDING = 1e-9  # relative, so that three releases of 0.1 fit into a budget of 0.3
+
+
+def compose(guarantees: Iterable[PrivacyGuarantee], *, delta: float | None = None) -> PrivacyGuarantee:
+    """Price several releases of the same records together.
+
+    Parameters
+    ----------
+    guarantees : iterable of PrivacyGuarantee
+        The releases; later ones may have been chosen after looking at earlier ones.
+    delta : float, optional
+        The delta at which the total is wanted. By default the deltas of all releases that are not
+        Gaussian, added, plus the largest delta of those that are.
+
+    Returns
+    -------
+    PrivacyGuarantee
+        Pure releases cost the sum of their epsilons, or less where ``delta`` is given. Gaussian releases are
+        one Gaussian release, priced exactly. Anything else costs the least that its description proves.
+
+    Notes
+    -----
+    **Privacy.** The total holds for pairs of inputs that are neighbours under every relation that
+    occurs. A record-level guarantee also holds word by word, so that a mixture of units holds for words.
+
+    References
+    ----------
+    Kairouz, Oh and Viswanath, "The composition theorem for differential privacy", 2017.
+    Zhu, Dong and Wang, "Optimal accounting of differential privacy via characteristic function", 2022.
+
+    Examples
+    --------
+    >>> from skfairdp.accounting import PrivacyGuarantee, compose
+    >>> laplace = PrivacyGuarantee(0.1, mechanism="laplace")
+    >>> compose([laplace] * 100).epsilon
+    10.0
+    >>> round(compose([laplace] * 100, delta=1e-6).epsilon, 3)
+    4.775
+    """
+    counts = Counter(guarantees)
+    if not counts:
+        raise ValueError("guarantees is empty; give at least one PrivacyGuarantee.")
+    for guarantee in counts:
+        if not isinstance(guarantee, PrivacyGuarantee):
+            raise TypeError(f"guarantees must hold PrivacyGuarantee objects; got {guarantee!r}.")
+    first = next(iter(counts))
+    if counts.total() == 1 and delta in (None, first.delta):
+        return first
+    return compose_counts(counts, delta=delta)
+
+
+def compose_counts(counts: Counter[PrivacyGuarantee], *, delta: float | None = None) -> PrivacyGuarantee:
+    """Compose guarantees that are given with how often each occurred."""
+    parts = _Parts.of(counts)
+    if delta is None:
+        plain = math.fsum(g.delta * n for g, n in counts.items() if g.gaussian_mu is None)
+        target = plain + max((g.delta for g in counts if g.gaussian_mu is not None), default=0.0)
+        # Without a Gaussian part nothing was asked that the plain sums do not answer.
+        epsilon = parts.summed_epsilon if parts.mu == 0 else parts.epsilon(min(target, 1.0))
+    else:
+        target = check_delta(delta, allow_zero=True)
+        epsilon = parts.epsilon(target)
+        if epsilon >= parts.summed_epsilon and parts.mu == 0 and parts.summed_delta <= target:
+            target = parts.summed_delta  # the same epsilon holds at a smaller delta: say so
+    if target >= 1:
+        epsilon, target = math.inf, 0.0  # a delta of 1 promises nothing at any epsilon
+    every = list(counts)
+    return PrivacyGuarantee(
+        epsilon,
+        target,
+        releases=sum(g.releases * n for g, n in counts.items()),
+        published_epsilon=_published(every, math.fsum(_claimed(g) * n for g, n in counts.items())),
+        gaussian_mu=parts.mu if all(g.gaussian_mu is not None for g in every) else None,
+        sampling_error=min(parts.sampling_error, math.nextafter(1, 0)),
+        **_words(every),
+    )
+
+
+def compose_parallel(guarantees: Iterable[PrivacyGuarantee]) -> PrivacyGuarantee:
+    """Price releases of disjoint sets of records: each record pays for its own set alone.
+
+    Parameters
+    ----------
+    guarantees : iterable of PrivacyGuarantee
+        One for each set. That no record is in two sets is the caller's knowledge; nothing here can check it.
+
+    Returns
+    -------
+    PrivacyGuarantee
+        The largest epsilon and the largest delta.
+
+    Examples
+    --------
+    >>> from skfairdp.accounting import PrivacyGuarantee, compose_parallel
+    >>> compose_parallel([PrivacyGuarantee(e, mechanism="laplace") for e in (1.0, 3.0)]).epsilon
+    3.0
+    """
+    every = list(dict.fromkeys(guarantees))
+    if not every:
+        raise ValueError("guarantees is empty; give at least one PrivacyGuarantee.")
+    if len(every) == 1:
+        return every[0]
+    mus = [g.gaussian_mu for g in every if g.gaussian_mu is not None]
+    return PrivacyGuarantee(
+        max(g.epsilon for g in every),
+        max(g.delta for g in every),
+        releases=max(g.releases for g in every),
+        published_epsilon=_published(every, max(_claimed(g) for g in every)),
+        gaussian_mu=max(mus) if len(mus) == len(every) else None,
+        sampling_error=max(g.sampling_error for g in every),
+        **_words(every),
+    )
+
+
+def fits(counts: Counter[PrivacyGuarantee], epsilon: float, delta: float) -> bool:
+    """Tell whether these releases together stay within an (epsilon, delta)."""
+    if math.isinf(epsilon):
+        return True
+    parts = _Parts.of(counts)
+    epsilon *= 1 + _ROUNDING
+    if parts.summed_delta <= delta * (1 + _ROUNDING) and parts.summed_epsilon <= epsilon:
+        return True
+    return parts.delta_bound(epsilon) <= delta
+
+
+def _claimed(guarantee: PrivacyGuarantee) -> float:
+    return guarantee.epsilon if guarantee.published_epsilon is None else guarantee.published_epsilon
+
+
+def _published(every: Sequence[PrivacyGuarantee], claim: float) -> float | None:
+    return None if all(g.published_epsilon is None for g in every) else claim
+
+
+def _words(every: Sequence[PrivacyGuarantee]) -> dict[str, Any]:
+    """Return what a composed guarantee says beside its numbers."""
+    neighbours = list(dict.fromkeys(g.neighbours for g in every))
+    return {
+        "mechanism": " + ".join(dict.fromkeys(g.mechanism for g in every)),
+        "unit": "word" if any(g.unit == "word" for g in every) else "record",
+        "neighbours": neighbours[0] if len(neighbours) == 1 else "pairs that are all of: " + "; ".join(neighbours),
+        "reproducible": any(g.reproducible for g in every),
+        "covers": "; ".join(dict.fromkeys(g.covers for g in every)),
+        "does_not_cover": tuple(dict.fromkeys(sentence for g in every for sentence in g.does_not_cover)),
+    }
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """The descriptions of some releases, sorted by kind."""
+
+    losses: tuple[tuple[float, int], ...]  # epsilon and count of everything that is not Gaussian
+    log_survival: float  # log prod (1 - delta) of the same
+    mu: float
+    sampling_error: float
+    summed_epsilon: float  # basic composition, which needs nothing but the (epsilon, delta) of each
+    summed_delta: float
+
+    @classmethod
+    def of(cls, counts: Counter[PrivacyGuarantee]) -> "_Parts":
+        plain: Counter[float] = Counter()
+        for guarantee, n in counts.items():
+            if guarantee.gaussian_mu is None and guarantee.epsilon > 0:
+                plain[guarantee.epsilon] += n
+        return cls(
+            losses=tuple(sorted(plain.items())),
+            log_survival=math.fsum(n * math.log1p(-g.delta) for g, n in counts.items() if g.gaussian_mu is None),
+            mu=math.sqrt(math.fsum(n * g.gaussian_mu**2 for g, n in counts.items() if g.gaussian_mu is not None)),
+            sampling_error=math.fsum(n * g.sampling_error for g, n in counts.items()),
+            summed_epsilon=math.fsum(n * g.epsilon for g, n in counts.items()),
+            summed_delta=math.fsum(n * g.delta for g, n in counts.items()),
+        )
+
+    def epsilon(self, delta: float) -> float:
+        """Return the least epsilon that is proved at ``delta``."""
+        bounds = [self.summed_epsilon] if self.summed_delta <= delta * (1 + _ROUNDING) else []
+        bounds.append(self._epsilon_by_profile(delta))
+        return min(bounds)
+
+    def _epsilon_by_profile(self, delta: float) -> float:
+        left = -math.expm1(math.log1p(-delta) - self.log_survival) if delta < 1 else 0.0
+        if left < 0 or any(math.isinf(e) for e, _ in self.losses) or math.isinf(self.mu):
+            return math.inf
+        plain = math.fsum(e * n for e, n in self.losses)
+        basic = plain + (gaussian_epsilon(left, self.mu) if self.mu > 0 else 0.0)
+        if self.sampling_error == 0 and (not self.losses or left == 0):
+            return basic
+        if math.isinf(basic):
+            return math.inf
+        if self.delta_bound(basic) <= delta:
+            if self.delta_bound(0.0) <= delta:
+                return 0.0
+            return bisect_safely(lambda e: self.delta_bound(e) <= delta, bad=0.0, good=basic, relative=1e-10)
+        if self.sampling_error == 0:
+            return basic  # proved by adding up; the lattice was too coarse to show it
+        step = max(basic, 1.0) * 1e-6
+        while self.delta_bound(basic + step) > delta:
+            step *= 2
+            if (1 + math.exp(min(basic + step, 700))) * self.sampling_error > delta:
+                return math.inf
+        return bisect_safely(lambda e: self.delta_bound(e) <= delta, bad=basic, good=basic + step, relative=1e-10)
+
+    def delta_bound(self, epsilon: float) -> float:
+        """Bound the delta of all releases together at ``epsilon`` from above."""
+        if any(math.isinf(e) for e, _ in self.losses) or math.isinf(self.mu):
+            return 1.0
+        tail = self._tail(epsilon)
+        hidden = (1 + math.exp(min(epsilon, 700))) * self.sampling_error
+        return min(-math.expm1(self.log_survival + math.log1p(-tail)) + hidden, 1.0) if tail < 1 else 1.0
+
+    def _tail(self, epsilon: float) -> float:
+        """Bound the hockey-stick divergence of all finite losses together."""
+        if not self.losses:
+            return math.exp(gaussian_log_delta_above(epsilon, self.mu))
+        if self._distribution is None:
+            rdp = sum((n * pure_rdp(e) for e, n in self.losses), start=gaussian_rdp(self.mu))
+            return renyi_delta(rdp, epsilon)
+        values, weights, lost = self._distribution
+        if self.mu > 0:
+            excess = np.exp(gaussian_log_delta(epsilon - values, self.mu))
+        else:
+            excess = -np.expm1(np.minimum(epsilon - values, 0.0))
+        return float(weights @ excess) * (1 + _SLACK) + lost
+
+    @cached_property
+    def _distribution(self) -> tuple[np.ndarray, np.ndarray, float] | None:
+        return _loss_distribution(self.losses)
+
+
+def _loss_distribution(losses: Sequence[tuple[float, int]]) -> tuple[np.ndarray, np.ndarray, float] | None:
+    """Return the summed losses of randomised responses, their probabilities, and the mass left out.
+
+    ``None`` when there are too many different ones to carry along.
+    """
+    lattice = _lattice(losses)
+    if lattice is None:
+        return None
+    step, multiples = lattice
+    values, weights, lost = np.zeros(1, dtype=np.int64), np.ones(1), 0.0
+    # The largest group comes first, because it is laid down without a loop.
+    for k, n in sorted(zip(multiples, (n for _, n in losses)), key=lambda group: -group[1]):
+        shifts, chances, left_out = _trimmed(np.arange(-n, n + 1, 2) * k, _binomial(n, k * step))
+        if len(values) > len(shifts):
+            values, weights, shifts, chances = shifts, chances, values, weights
+        first = values[0] + shifts[0]
+        summed = np.zeros(values[-1] + shifts[-1] - first + 1)
+        for value, weight in zip(values, weights):
+            summed[shifts + (value - first)] += weight * chances
+        occupied = np.flatnonzero(summed)
+        values, weights, trimmed = _trimmed(occupied + first, summed[occupied])
+        lost += left_out + trimmed
+    return step * values, weights, lost
+
+
+def _trimmed(values: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+    """Drop losses of negligible probability, and tell how much they weighed."""
+    kept = weights > _NEGLIGIBLE / len(weights)
+    return values[kept], weights[kept], float(weights[~kept].sum()) + 1e-300 * len(weights)
+
+
+def _binomial(n: int, epsilon: float) -> np.ndarray:
+    """Return the probabilities that j of n randomised responses lose +epsilon."""
+    j = np.arange(n + 1)
+    log_choose = gammaln(n + 1) - gammaln(j + 1) - gammaln(n - j + 1)
+    return np.exp(log_choose - j * math.log1p(math.exp(-epsilon)) - (n - j) * np.logaddexp(0, epsilon))
+
+
+def _lattice(losses: Sequence[tuple[float, int]]) -> tuple[float, list[int]] | None:
+    """Put the epsilons on a common lattice, exactly if a small one exists, rounded up otherwise."""
+    exact = [Fraction(epsilon).limit_denominator(10**6) for epsilon, _ in losses]
+    if all(abs(float(f) - e) <= 1e-15 * e for f, (e, _) in zip(exact, losses)):
+        scale = math.lcm(*(f.denominator for f in exact))
+        step = math.gcd(*(int(f * scale) for f in exact))
+        multiples = [int(f * scale) // step for f in exact]
+        if _affordable(multiples, losses):
+            return step / scale, multiples
+    if len(losses) == 1:
+        return losses[0][0], [1]
+    mean = math.fsum(e * n for e, n in losses) / sum(n for _, n in losses)
+    for resolution in (1024, 256, 64, 16):
+        multiples = [math.ceil(e / mean * resolution) for e, _ in losses]
+        if _affordable(multiples, losses):
+            return mean / resolution, multiples
+    return None
+
+
+def _affordable(multiples: Sequence[int], losses: Sequence[tuple[float, int]]) -> bool:
+    counts = [n + 1 for _, n in losses]
+    reach = sum(k * n for k, n in zip(multiples, counts))
+    return reach <= _MAX_LOSSES and reach * (sum(counts) - max(counts)) <= _MAX_WORK
