@@ -12,6 +12,10 @@ __version__ = "0.1.0.dev0"
 #: Where each public name lives: ``skfairdp.Name`` is ``skfairdp.<folder>.Name``.
 _HOME = {
     "BudgetExceededError": "exceptions",
+    "INLPEraser": "preprocessing",
+    "LEACEEraser": "preprocessing",
+    "MissingSensitiveFeaturesWarning": "exceptions",
+    "OMEEncoder": "preprocessing",
     "OverclaimedPrivacyWarning": "exceptions",
     "PrivacyLeakWarning": "exceptions",
     "make_biased_classification": "datasets",
@@ -21,9 +25,10 @@ _HOME = {
 _FOLDERS = (
     "datasets",
     "exceptions",
+    "preprocessing",
 )
 
-__all__ = ["__version__", *_HOME, *_FOLDERS]  # noqa: PLE0604
+__all__ = ["__version__", *_HOME, *_FOLDERS]
 
 
 def __getattr__(name: str) -> Any:

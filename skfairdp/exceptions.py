@@ -1,6 +1,14 @@
 """Warnings and errors of the package."""
 
-__all__ = ["BudgetExceededError", "OverclaimedPrivacyWarning", "PrivacyLeakWarning"]
+from sklearn.exceptions import UndefinedMetricWarning
+
+__all__ = [
+    "BudgetExceededError",
+    "MissingSensitiveFeaturesWarning",
+    "OverclaimedPrivacyWarning",
+    "PrivacyLeakWarning",
+    "UndefinedGroupMetricWarning",
+]
 
 
 class OverclaimedPrivacyWarning(UserWarning):
@@ -18,4 +26,26 @@ class BudgetExceededError(RuntimeError):
     """A release was refused because it would have spent more than the budget allows.
 
     Nothing has been released, and nothing has been recorded, when this is raised.
+    """
+
+
+class MissingSensitiveFeaturesWarning(UserWarning):
+    """An estimator that exists for fairness was fitted without ``sensitive_features``.
+
+    It works, and does what it can without them; the message says what that is.
+    """
+
+
+class SensitiveFeaturesNotRoutedError(RuntimeError, ValueError):
+    """A fairness scorer was asked for a score, and the sensitive features could not reach it.
+
+    scikit-learn raises ``RuntimeError`` for a metadata request while routing is off, and ``ValueError``
+    for metadata that it cannot pass on; code that expects either of them catches this one.
+    """
+
+
+class UndefinedGroupMetricWarning(UndefinedMetricWarning):
+    """A rate of a group has nothing to be computed from (0 of 0), and is nan.
+
+    The message names the rate, the class and the group.
     """

@@ -8,10 +8,12 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tests._checks import ESTIMATORS
 
-pytestmark = pytest.mark.filterwarnings(
-    # Two checks skip themselves on some machines or for some tags, by warning.
-    "ignore::sklearn.exceptions.SkipTestWarning"
-)
+pytestmark = [
+    # Some checks skip themselves, by warning, for the tags of some estimators.
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning"),
+    # scikit-learn's checks know nothing of sensitive features.
+    pytest.mark.filterwarnings("ignore::skfairdp.exceptions.MissingSensitiveFeaturesWarning"),
+]
 
 
 @parametrize_with_checks(ESTIMATORS)

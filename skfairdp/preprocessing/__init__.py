@@ -1,0 +1,11 @@
+"""Transformers that privatise, encode or erase."""
+
+from skfairdp.preprocessing._inlp import INLPEraser
+from skfairdp.preprocessing._leace import LEACEEraser
+from skfairdp.preprocessing._ome import OMEEncoder
+
+__all__ = [
+    "INLPEraser",
+    "LEACEEraser",
+    "OMEEncoder",
+]

@@ -1,0 +1,161 @@
+"""LEACE: least-squares concept erasure."""
+
+import warnings
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from skfairdp._base import SkfairdpEstimator
+from skfairdp._sklearn import Interval, fit_context
+from skfairdp._validation import SensitiveGroups, check_sensitive_features
+from skfairdp.exceptions import MissingSensitiveFeaturesWarning
+from skfairdp.preprocessing._projections import GroupMoments, grid_for, leace_projection, snap
+
+
+class LEACEEraser(OneToOneFeatureMixin, TransformerMixin, SkfairdpEstimator):
+    r"""Erase what any linear model could read of the sensitive features, and as little else as possible.
+
+    Among all affine maps after which no linear classifier beats a constant, this is the one that moves the
+    rows least in mean squared distance [1]_. ``sensitive_features`` are needed in ``fit`` only.
+
+    Parameters
+    ----------
+    tol : float, default=1e-8
+        Whitened directions whose covariance with the groups does not exceed ``tol`` are left alone.
+
+    Attributes
+    ----------
+    mean_ : ndarray of shape (n_features,)
+        Mean of the rows seen.
+    left_, right_ : ndarray of shape (n_features, rank), (rank, n_features)
+        The map is ``x - (x - mean_) @ right_.T @ left_.T``.
+    rank_ : int
+        Dimensions removed: at most the number of groups less one, summed over the sensitive columns.
+    n_samples_seen_ : int
+        Rows seen.
+    n_features_in_, feature_names_in_ : int, ndarray
+        As everywhere in scikit-learn.
+
+    See Also
+    --------
+    INLPEraser : Removes directions one classifier at a time.
+
+    Notes
+    -----
+    **Fairness.** On the rows that it was fitted on, every linear classifier with any convex loss does as well
+    without the features as with them (linear guardedness, [1]_ Theorem 3.1): the means of all groups coincide. A
+    non-linear attacker may still find the groups; measure it with ``leakage_score``.
+
+    **Privacy.** None in the sense of differential privacy: there is no noise, and the map was learned from the rows.
+
+    Several sensitive columns are erased together, each by itself; cross them first to erase their intersection.
+
+    References
+    ----------
+    .. [1] N. Belrose et al., "LEACE: Perfect linear concept erasure in closed form", NeurIPS 2023.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from skfairdp import LEACEEraser, make_biased_classification
+    >>> data = make_biased_classification(n_samples=2000, group_shift=2.0, random_state=0)
+    >>> z = data.sensitive_features
+    >>> erased = LEACEEraser().fit_transform(data.data, sensitive_features=z)
+    >>> probe = LogisticRegression()
+    >>> bool(probe.fit(data.data, z).score(data.data, z) > 0.7)
+    True
+    >>> bool(abs(probe.fit(erased, z).coef_).max() < 1e-6)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict] = {"tol": [Interval(Real, 0, None, closed="left")]}
+
+    def __init__(self, *, tol: float = 1e-8):
+        self.tol = tol
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None) -> "LEACEEraser":
+        """Learn the map from all rows at once.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The representation.
+        y : ignored
+            Here for the sake of pipelines.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns)
+            What to erase. ``None`` erases nothing, with a warning.
+
+        Returns
+        -------
+        LEACEEraser
+            This object.
+        """
+        return self._learn(X, sensitive_features, first=True)
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None) -> "LEACEEraser":
+        """Learn from another batch of rows; groups may appear in any batch.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The representation.
+        y : ignored
+            Here for the sake of pipelines.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns)
+            What to erase. ``None`` erases nothing, with a warning.
+
+        Returns
+        -------
+        LEACEEraser
+            This object.
+        """
+        return self._learn(X, sensitive_features, first=not hasattr(self, "_moments"))
+
+    def _learn(self, X: Any, sensitive_features: Any, *, first: bool) -> "LEACEEraser":
+        X = validate_data(self, X, dtype=np.float64, reset=first)
+        groups = groups_to_erase(sensitive_features, len(X), self)
+        moments = GroupMoments(X.shape[1]) if first else self._moments
+        keys = [] if groups is None else [[(n, label) for label in ls] for n, ls in zip(groups.names, groups.labels)]
+        moments.add(X, np.empty((len(X), 0), dtype=np.intp) if groups is None else groups.codes, keys)
+        self._moments = moments
+        self.mean_ = moments.mean
+        self.left_, self.right_ = leace_projection(moments.covariance, moments.cross_covariance, self.tol)
+        self.rank_ = self.left_.shape[1]
+        self._grid = grid_for(moments.largest)
+        self.n_samples_seen_ = moments.n
+        return self
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Erase; the sensitive features are not needed.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The representation.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+            The rows, moved as little as possible.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        erased = X - ((X - self.mean_) @ self.right_.T) @ self.left_.T
+        return snap(erased, self._grid) if self.rank_ else erased
+
+
+def groups_to_erase(sensitive_features: Any, n_samples: int, estimator: Any) -> SensitiveGroups | None:
+    """Read what an eraser is to erase; ``None``, with a warning, when it was told nothing."""
+    if sensitive_features is None:
+        warnings.warn(
+            f"{type(estimator).__name__} was fitted without sensitive_features: it erases nothing.",
+            MissingSensitiveFeaturesWarning,
+            stacklevel=4,
+        )
+        return None
+    return check_sensitive_features(sensitive_features, n_samples)
