@@ -82,6 +82,7 @@ class GroupMoments:
     @property
     def mean(self) -> np.ndarray:
         """Mean of all rows."""
+        assert self.origin is not None
         return self.origin + self.total / self.n
 
     @property

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
 
 from skfairdp import INLPEraser, LEACEEraser, MissingSensitiveFeaturesWarning
 from skfairdp.preprocessing._projections import GroupMoments, leace_projection, nullspace_projection
@@ -172,8 +173,6 @@ def test_names_and_bad_input():
     with pytest.raises(ValueError, match="NaN"):
         INLPEraser().fit(np.full((4, 2), np.nan), sensitive_features=[0, 1, 0, 1])
     with pytest.raises(TypeError, match="coef_"):
-        from sklearn.tree import DecisionTreeClassifier
-
         INLPEraser(estimator=DecisionTreeClassifier()).fit(X, sensitive_features=z)
 
 
