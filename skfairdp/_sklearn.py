@@ -3,8 +3,24 @@
 When a new scikit-learn moves one of them, this is the one place to mend.
 """
 
+from typing import Any
+
 from sklearn.base import _fit_context as fit_context
+from sklearn.metrics._scorer import _MultimetricScorer as MultimetricScorer
+from sklearn.metrics._scorer import _Scorer as PredictionScorer
+from sklearn.utils._metadata_requests import SIMPLE_METHODS as ROUTED_METHODS
 from sklearn.utils._metadata_requests import _routing_enabled as routing_enabled
 from sklearn.utils._param_validation import HasMethods, Interval, Options, StrOptions
+from sklearn.utils.validation import _check_feature_names_in as check_feature_names_in
+from sklearn.utils.validation import _check_sample_weight as check_sample_weight
 
-__all__ = ["HasMethods", "Interval", "Options", "StrOptions", "fit_context", "routing_enabled"]
+__all__ = [
+    "HasMethods",
+    "Interval",
+    "Options",
+    "StrOptions",
+    "check_feature_names_in",
+    "check_sample_weight",
+    "fit_context",
+    "routing_enabled",
+]

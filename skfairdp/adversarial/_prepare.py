@@ -1,0 +1,117 @@
+"""From what a user gives to the arrays that a net is trained on."""
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.utils.class_weight import compute_class_weight
+
+from skfairdp._sklearn import check_sample_weight
+from skfairdp._validation import SensitiveGroups, check_sensitive_features
+from skfairdp.adversarial._rows import merge_rows
+from skfairdp.exceptions import MissingSensitiveFeaturesWarning
+
+
+@dataclass
+class TrainingTable:
+    """Encoded training data: equal rows are merged, and ``weight`` is None when all rows weigh the same."""
+
+    x: np.ndarray
+    y: np.ndarray
+    groups: np.ndarray | None
+    weight: np.ndarray | None
+    classes: np.ndarray
+    sensitive: SensitiveGroups | None
+
+    @property
+    def n_groups(self) -> tuple[int, ...]:
+        """Groups of each sensitive column."""
+        return () if self.sensitive is None else self.sensitive.n_groups
+
+    def chance_loss(self) -> float:
+        """Cross-entropy, in nats, of an adversary that knows nothing but how frequent the groups are."""
+        if self.groups is None:
+            return float("nan")
+        entropies = []
+        for j, n in enumerate(self.n_groups):
+            share = np.bincount(self.groups[:, j], weights=self.weight, minlength=n)
+            share = share[share > 0] / share.sum()
+            entropies.append(-(share * np.log(share)).sum())
+        return float(np.mean(entropies))
+
+
+def prepare(
+    x: np.ndarray, y: np.ndarray, sensitive_features: Any, sample_weight: Any, class_weight: Any
+) -> TrainingTable:
+    """Encode labels, groups and weights, and merge equal rows.
+
+    Parameters
+    ----------
+    x : ndarray of shape (n_samples, n_features)
+        Validated rows.
+    y : ndarray of shape (n_samples,)
+        Labels of any type.
+    sensitive_features, sample_weight, class_weight
+        As in ``FederateClassifier``.
+
+    Returns
+    -------
+    TrainingTable
+    """
+    weight = check_sample_weight(sample_weight, x, dtype=np.float64, ensure_non_negative=True)
+    sensitive = None
+    if sensitive_features is not None:
+        sensitive = check_sensitive_features(sensitive_features, len(x), min_groups=2)
+    groups = None if sensitive is None else sensitive.codes
+    kept = weight > 0
+    if not kept.all():
+        x, y, weight = x[kept], y[kept], weight[kept]
+        groups = None if groups is None else groups[kept]
+    classes, codes = np.unique(y, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(
+            f"y must hold at least two classes in rows of positive weight; got {len(classes)} class: {classes.tolist()}."
+        )
+    if class_weight is not None:
+        weight = weight * _class_weights(class_weight, classes, y, codes, weight)[codes]
+    x, codes, groups, weight = merge_rows(x, codes, groups, weight)
+    weight = weight * (len(weight) / weight.sum())
+    equal = bool(np.all(weight == weight[0]))
+    return TrainingTable(x, codes, groups, None if equal else weight, classes, sensitive)
+
+
+def _class_weights(
+    class_weight: Any, classes: np.ndarray, y: np.ndarray, codes: np.ndarray, weight: np.ndarray
+) -> np.ndarray:
+    if class_weight == "balanced":
+        return weight.sum() / (len(classes) * np.bincount(codes, weights=weight))
+    return compute_class_weight(class_weight, classes=classes, y=y)
+
+
+def warn_without_groups(adversary_weight: float, fairness_penalty: float) -> None:
+    """Say what is left out when a fairness term was asked for and no groups were given."""
+    asked = [
+        f"{name}={value!r}"
+        for name, value in (("adversary_weight", adversary_weight), ("fairness_penalty", fairness_penalty))
+        if value > 0
+    ]
+    if asked:
+        warnings.warn(
+            f"{' and '.join(asked)} needs sensitive_features, but none were given to fit: training goes on without "
+            "a fairness term. Give fit(X, y, sensitive_features=...), or set the weight to 0.",
+            MissingSensitiveFeaturesWarning,
+            stacklevel=4,
+        )
+
+
+def history_table(history: list[dict[str, Any]], chance_loss: float) -> pd.DataFrame:
+    """One row per epoch; ``adversary_advantage`` is how much better than chance the adversary is, in nats."""
+    left_out = ("batches", "train_batch_count")
+    rows = [{name: value for name, value in epoch.items() if name not in left_out} for epoch in history]
+    table = pd.DataFrame(rows).rename(columns={"dur": "seconds"})
+    table["epoch"] = np.arange(1, len(table) + 1)
+    if "adversary_loss" in table:
+        table["adversary_advantage"] = chance_loss - table["adversary_loss"]
+    return table.set_index("epoch")

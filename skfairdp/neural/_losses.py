@@ -1,0 +1,152 @@
+"""The objective of FEDERATE, with a fairness definition optimised directly beside the adversary."""
+
+from typing import NamedTuple
+
+import torch
+from torch import nn
+
+from skfairdp.neural._networks import Outputs
+
+
+class Targets(NamedTuple):
+    """What a batch is judged by: labels, group codes (one column per sensitive column), and weights or None."""
+
+    y: torch.Tensor
+    groups: torch.Tensor | None
+    weight: torch.Tensor | None
+
+
+def weighted_nll(log_p: torch.Tensor, y: torch.Tensor, weight: torch.Tensor | None) -> torch.Tensor:
+    """Weighted mean of the negative log-probabilities of ``y``."""
+    if weight is None:
+        return nn.functional.nll_loss(log_p, y)
+    return (nn.functional.nll_loss(log_p, y, reduction="none") * weight).sum() / weight.sum()
+
+
+def expected_gap(
+    p: torch.Tensor,
+    y: torch.Tensor,
+    group: torch.Tensor,
+    n_groups: int,
+    fairness: str,
+    weight: torch.Tensor | None = None,
+) -> torch.Tensor:
+    """Largest difference between two groups' expected rates, averaged over the rates of the definition.
+
+    ``p`` is the probability of each class after the channel, so a mean of it is an expected rate: of
+    {y = c, z = g} the true positive rate of class c in group g. Two classes have one rate of interest
+    (the second class); more have one for each class.
+
+    Parameters
+    ----------
+    p : Tensor of shape (n, n_classes)
+        Expected class probabilities.
+    y, group : Tensor of shape (n,)
+        Class and group codes.
+    n_groups : int
+        Number of groups.
+    fairness : {"equal_opportunity", "equalized_odds", "demographic_parity"}
+        Which rates: P(pred = y | y, z), P(pred | y, z), or P(pred | z).
+    weight : Tensor of shape (n,), optional
+        Row weights.
+
+    Returns
+    -------
+    Tensor
+        A scalar in [0, 1]; conditions in which fewer than two groups occur do not count.
+    """
+    n_classes = p.shape[1]
+    classes = [1] if n_classes == 2 else list(range(n_classes))
+    n_conditions = 1 if fairness == "demographic_parity" else n_classes
+    condition = torch.zeros_like(y) if n_conditions == 1 else y
+    cell = condition * n_groups + group
+    w = torch.ones_like(p[:, 0]) if weight is None else weight
+    mass = torch.zeros(n_conditions * n_groups, dtype=p.dtype, device=p.device).index_add(0, cell, w)
+    total = torch.zeros(n_conditions * n_groups, n_classes, dtype=p.dtype, device=p.device)
+    total = total.index_add(0, cell, p * w[:, None])
+    rate = (total / mass.clamp_min(1e-12)[:, None]).view(n_conditions, n_groups, n_classes)
+    present = (mass > 0).view(n_conditions, n_groups)
+    if fairness == "equal_opportunity":
+        rate = torch.stack([rate[c, :, c] for c in classes], dim=1)[None]
+        present = torch.stack([present[c] for c in classes], dim=1)[None]
+    else:
+        rate = rate[:, :, classes]
+        present = present[:, :, None].expand_as(rate)
+    high = rate.masked_fill(~present, -1.0).amax(dim=1)
+    low = rate.masked_fill(~present, 2.0).amin(dim=1)
+    comparable = present.sum(dim=1) >= 2
+    return ((high - low) * comparable).sum() / comparable.sum().clamp_min(1)
+
+
+def orthogonality_loss(hidden: list[torch.Tensor], columns: tuple[int, ...]) -> torch.Tensor:
+    """Mean overlap ``|| H_i^T H_j ||_F^2`` of adversaries that attack the same column (Han et al. 2021).
+
+    The rows of each hidden layer are scaled to length 1, so that an adversary cannot escape by shrinking.
+    """
+    units = [nn.functional.normalize(h, dim=1) for h in hidden]
+    overlaps = [
+        (units[i].T @ units[j]).square().sum() / len(units[i]) ** 2
+        for i in range(len(units))
+        for j in range(i + 1, len(units))
+        if columns[i] == columns[j]
+    ]
+    return torch.stack(overlaps).mean()
+
+
+class FederateLoss(nn.Module):
+    """``L_class + L_adv + orthogonality + fairness_penalty * gap``; the reversal layer turns L_adv for the encoder.
+
+    Parameters
+    ----------
+    n_groups : tuple of int
+        Groups of each sensitive column; empty without sensitive features.
+    columns : tuple of int
+        Which column each adversary attacks.
+    orthogonality : float
+        Weight of the adversaries' overlap.
+    fairness_penalty : float
+        Weight of the expected gap.
+    fairness : str
+        The definition that the gap measures.
+    """
+
+    def __init__(
+        self,
+        n_groups: tuple[int, ...] = (),
+        columns: tuple[int, ...] = (),
+        orthogonality: float = 0.0,
+        fairness_penalty: float = 0.0,
+        fairness: str = "equal_opportunity",
+    ):
+        super().__init__()
+        self.n_groups = n_groups
+        self.columns = columns
+        self.orthogonality = orthogonality
+        self.fairness_penalty = fairness_penalty
+        self.fairness = fairness
+        self.parts: dict[str, torch.Tensor] = {}
+
+    def forward(self, outputs: Outputs, targets: Targets) -> torch.Tensor:
+        """Return the loss to go down on; ``parts`` keeps its pieces for the history."""
+        loss = weighted_nll(outputs.log_p, targets.y, targets.weight)
+        self.parts = {"classifier_loss": loss.detach()}
+        if outputs.adversary_log_p:
+            assert targets.groups is not None
+            losses = [
+                weighted_nll(log_q, targets.groups[:, column], targets.weight)
+                for log_q, column in zip(outputs.adversary_log_p, self.columns)
+            ]
+            adversary_loss = torch.stack(losses).mean()
+            self.parts["adversary_loss"] = adversary_loss.detach()
+            loss = loss + adversary_loss
+            if self.orthogonality > 0 and len(losses) > len(set(self.columns)):
+                loss = loss + self.orthogonality * orthogonality_loss(outputs.adversary_hidden, self.columns)
+        if self.fairness_penalty > 0 and targets.groups is not None:
+            gaps = [
+                expected_gap(outputs.p, targets.y, targets.groups[:, j], n, self.fairness, targets.weight)
+                for j, n in enumerate(self.n_groups)
+            ]
+            gap = torch.stack(gaps).mean()
+            self.parts["fairness_gap"] = gap.detach()
+            loss = loss + self.fairness_penalty * gap
+        return loss
