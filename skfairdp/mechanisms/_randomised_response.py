@@ -1,0 +1,264 @@
+"""Randomised response on bits, with integer probabilities.
+
+A bit passes a binary channel: a 1 stays 1 with probability ``p``, a 0 becomes 1
+with probability ``q``. Both are counts out of ``2**64``, compared with uniform
+words, so the privacy loss is known from the integers that are really used.
+"""
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from skfairdp._rng import RandomStream
+
+#: Probabilities are counts out of this.
+TWO_64 = 1 << 64
+
+#: Logits beyond this are rounded to the nearest probability that is neither 0 nor 1.
+LARGEST_LOGIT = 50.0
+
+# A loss is a handful of correctly rounded operations; this pushes the result to the safe side of them all.
+_ROUND_UP = 1.0 + 2.0**-50
+
+
+@dataclass(frozen=True)
+class BinaryChannel:
+    """Independent binary channels, one per bit.
+
+    Parameters
+    ----------
+    one_to_one, zero_to_one : ndarray of uint64 of shape (n_bits,)
+        ``2**64`` times the probabilities that a 1 stays 1 and that a 0 becomes 1. Never 0:
+        an outcome that one input cannot give would cost an infinite epsilon.
+    """
+
+    one_to_one: np.ndarray
+    zero_to_one: np.ndarray
+
+    def __post_init__(self) -> None:
+        for name in ("one_to_one", "zero_to_one"):
+            counts = getattr(self, name)
+            if counts.dtype != np.uint64 or counts.ndim != 1 or not counts.all():
+                raise ValueError(f"{name} must hold counts from 1 to 2**64 - 1 in a one-dimensional uint64 array.")
+        if self.one_to_one.shape != self.zero_to_one.shape:
+            raise ValueError(
+                "one_to_one and zero_to_one must have one count per bit each; got shapes "
+                f"{self.one_to_one.shape} and {self.zero_to_one.shape}."
+            )
+
+    @property
+    def n_bits(self) -> int:
+        """Number of bits."""
+        return len(self.one_to_one)
+
+    @property
+    def p(self) -> np.ndarray:
+        """Probability that a 1 stays 1."""
+        return self.one_to_one / 2.0**64
+
+    @property
+    def q(self) -> np.ndarray:
+        """Probability that a 0 becomes 1."""
+        return self.zero_to_one / 2.0**64
+
+    @cached_property
+    def gain(self) -> np.ndarray:
+        """``p - q``, from the integers: what is left of the difference of two bits."""
+        greater = self.one_to_one >= self.zero_to_one
+        high, low = np.maximum(self.one_to_one, self.zero_to_one), np.minimum(self.one_to_one, self.zero_to_one)
+        return np.where(greater, 1.0, -1.0) * ((high - low) / 2.0**64)
+
+    @cached_property
+    def log_ratios(self) -> np.ndarray:
+        """Array of shape (2, n_bits): ``log((1 - p) / (1 - q))`` and ``log(p / q)``, of the outputs 0 and 1."""
+        return self._per_pair(
+            lambda p, q: (_log_ratio(TWO_64 - p, TWO_64 - q), _log_ratio(p, q)),
+        )
+
+    @cached_property
+    def bit_epsilon(self) -> np.ndarray:
+        """The exact loss of each bit (rounded up in the last digits)."""
+        return self._per_pair(lambda p, q: (channel_loss(p, q),))[0]
+
+    @cached_property
+    def epsilon(self) -> float:
+        """The exact loss of all bits together.
+
+        The channels are independent and any two codes are neighbours, so the losses add.
+        """
+        return _total(self.bit_epsilon)
+
+    def worst_code(self) -> np.ndarray:
+        """Return a code whose likelihood ratio with its complement reaches ``epsilon``."""
+        of_zero, of_one = self.log_ratios
+        # (1 in, 1 out) gains log p/q, (1 in, 0 out) gains log (1-p)/(1-q); a 0 gains the negatives.
+        first = np.maximum(of_zero, of_one) >= -np.minimum(of_zero, of_one)
+        return first.astype(np.uint8)
+
+    def log_likelihood_ratio(self, output: np.ndarray, code: np.ndarray, other: np.ndarray) -> np.ndarray:
+        """Return ``log P(output | code) - log P(output | other)`` for each row."""
+        of_zero, of_one = self.log_ratios
+        change = code.astype(np.float64) - other.astype(np.float64)
+        return (change * np.where(output != 0, of_one, of_zero)).sum(axis=-1)
+
+    def _per_pair(self, function: Callable[[int, int], tuple[float, ...]]) -> np.ndarray:
+        """Evaluate a function of the integers once for each pair that occurs."""
+        pairs = np.stack([self.one_to_one, self.zero_to_one], axis=1)
+        unique, inverse = np.unique(pairs, axis=0, return_inverse=True)
+        values = np.array([function(int(p), int(q)) for p, q in unique])
+        return values[inverse.ravel()].T
+
+
+def channel_loss(one_to_one: int, zero_to_one: int) -> float:
+    """Exact privacy loss of one binary channel.
+
+    ``L(p, q) = max(|log(p / q)|, |log((1 - p) / (1 - q))|)`` for ``p`` and ``q`` as
+    counts out of ``2**64``, rounded up in the last digits.
+
+    Examples
+    --------
+    >>> from skfairdp.mechanisms import channel_loss
+    >>> round(channel_loss(3 * 2**62, 2**62), 6)  # keep with 3/4, flip with 1/4: log 3
+    1.098612
+    """
+    p, q = int(one_to_one), int(zero_to_one)
+    if not (0 < p < TWO_64 and 0 < q < TWO_64):
+        return 0.0 if p == q else math.inf
+    return max(abs(_log_ratio(p, q)), abs(_log_ratio(TWO_64 - p, TWO_64 - q))) * _ROUND_UP
+
+
+def _log_ratio(a: int, b: int) -> float:
+    """Return ``log(a / b)`` to full relative precision, also where the two are nearly equal."""
+    return math.log1p((a - b) / b) if a >= b else -math.log1p((b - a) / a)
+
+
+def _total(losses: Iterable[float]) -> float:
+    return math.fsum(losses) * _ROUND_UP
+
+
+def threshold(logit: float, *, up: bool) -> int:
+    """Round ``2**64 / (1 + exp(-logit))`` up or down to a count from 1 to ``2**64 - 1``.
+
+    Small and large logits keep their relative precision: the count is built from
+    its distance to the nearest of 0, 1/2 and 1.
+    """
+    if abs(logit) < 1:
+        distance = math.ldexp(math.tanh(logit / 2), 63)  # from one half
+        count = (TWO_64 >> 1) + (math.ceil(distance) if up else math.floor(distance))
+    else:
+        tail = math.ldexp(math.exp(-abs(logit)) / (1 + math.exp(-abs(logit))), 64)
+        if logit < 0:
+            count = math.ceil(tail) if up else math.floor(tail)
+        else:
+            count = TWO_64 - (math.floor(tail) if up else math.ceil(tail))
+    return min(max(count, 1), TWO_64 - 1)
+
+
+def channel_counts(logit_p: float, logit_q: float) -> tuple[int, int]:
+    """Counts of ``p`` and ``q`` given as logits, each rounded towards the other: the loss never grows."""
+    up = logit_p < logit_q
+    return threshold(logit_p, up=up), threshold(logit_q, up=not up)
+
+
+def channel_from_logits(logit_p: np.ndarray, logit_q: np.ndarray) -> BinaryChannel:
+    """Make a channel from the logits of ``p`` and ``q`` of each bit.
+
+    Parameters
+    ----------
+    logit_p, logit_q : array of shape (n_bits,)
+        ``log(p / (1 - p))`` and ``log(q / (1 - q))``.
+
+    Returns
+    -------
+    BinaryChannel
+    """
+    pairs = np.stack(np.broadcast_arrays(np.atleast_1d(logit_p), np.atleast_1d(logit_q)), axis=1).astype(np.float64)
+    if np.isnan(pairs).any():
+        raise ValueError("logit_p and logit_q must be numbers; got nan.")
+    unique, inverse = np.unique(pairs, axis=0, return_inverse=True)
+    counts = np.array([channel_counts(float(a), float(b)) for a, b in unique], dtype=np.uint64).reshape(-1, 2)
+    counts = counts[inverse.ravel()]
+    return BinaryChannel(np.ascontiguousarray(counts[:, 0]), np.ascontiguousarray(counts[:, 1]))
+
+
+def logits_loss(levels: Iterable[tuple[float, float, int]]) -> float:
+    """Exact loss of ``count`` bits at each level ``(logit_p, logit_q, count)``."""
+    return _total(n * channel_loss(*channel_counts(a, b)) for a, b, n in levels)
+
+
+def largest_within(loss: Callable[[float], float], epsilon: float, low: float, high: float) -> float:
+    """Return the largest float in ``[low, high]`` whose loss is at most ``epsilon``, for a loss that grows."""
+    if loss(high) <= epsilon:
+        return high
+    while low < (middle := low + (high - low) / 2) < high:
+        low, high = (middle, high) if loss(middle) <= epsilon else (low, middle)
+    return low
+
+
+def randomised_response(bits: np.ndarray, channel: BinaryChannel, stream: RandomStream) -> np.ndarray:
+    """Send each column of a bit matrix through its channel.
+
+    Each bit is compared with a uniform 64-bit word of its own. Eight bits of the
+    word decide unless they tie with the threshold, and only then the other 56 are
+    drawn: the same distribution, for an eighth of the randomness.
+
+    Parameters
+    ----------
+    bits : ndarray of shape (n_samples, n_bits)
+        Zeros and ones of a one-byte type.
+    channel : BinaryChannel
+    stream : RandomStream
+
+    Returns
+    -------
+    ndarray of uint8 of shape (n_samples, n_bits)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfairdp._rng import random_stream
+    >>> from skfairdp.mechanisms import randomised_response, sue_channel
+    >>> ones = np.ones((100_000, 1), dtype=np.uint8)
+    >>> noisy = randomised_response(ones, sue_channel(1.0, n_bits=1), random_stream(0))
+    >>> bool(abs(noisy.mean() - np.e / (1 + np.e)) < 0.01)
+    True
+    """
+    bits = np.asarray(bits)
+    if bits.ndim != 2 or bits.shape[1] != channel.n_bits or bits.dtype.itemsize != 1:
+        raise ValueError(
+            f"bits must be a one-byte matrix with {channel.n_bits} columns; got shape {bits.shape} of {bits.dtype}."
+        )
+    top_p = (channel.one_to_one >> np.uint64(56)).astype(np.uint8)
+    top_q = (channel.zero_to_one >> np.uint64(56)).astype(np.uint8)
+    bits = np.ascontiguousarray(bits).view(np.uint8)  # the ties below are written through a flat view
+    limits = bits * (top_p - top_q)  # arithmetic modulo 256: q + (p - q) is p again
+    limits += top_q
+    words = _bytes(bits.size, stream).reshape(bits.shape)
+    noisy = words < limits
+    ties = np.flatnonzero(words == limits)
+    if ties.size:
+        columns = ties % channel.n_bits
+        chosen = np.where(bits.ravel()[ties] != 0, channel.one_to_one[columns], channel.zero_to_one[columns])
+        noisy.ravel()[ties] = (stream.uint64(ties.size) >> np.uint64(8)) < (chosen & np.uint64((1 << 56) - 1))
+    return noisy.view(np.uint8)
+
+
+def bernoulli(n: int, count: int, stream: RandomStream) -> np.ndarray:
+    """Draw ``n`` independent booleans that are true with probability ``count / 2**64``."""
+    if not 0 <= count <= TWO_64:
+        raise ValueError(f"count must be an integer from 0 to 2**64; got {count!r}.")
+    if count in (0, TWO_64):
+        return np.full(n, count == TWO_64)
+    words = _bytes(n, stream)
+    drawn = words < np.uint8(count >> 56)
+    ties = np.flatnonzero(words == np.uint8(count >> 56))
+    if ties.size:
+        drawn[ties] = (stream.uint64(ties.size) >> np.uint64(8)) < np.uint64(count & ((1 << 56) - 1))
+    return drawn
+
+
+def _bytes(n: int, stream: RandomStream) -> np.ndarray:
+    return stream.uint64(-(-n // 8)).view(np.uint8)[:n]
