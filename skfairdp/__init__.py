@@ -12,17 +12,21 @@ __version__ = "0.1.0.dev0"
 #: Where each public name lives: ``skfairdp.Name`` is ``skfairdp.<folder>.Name``.
 _HOME = {
     "BudgetExceededError": "exceptions",
+    "EpsilonAudit": "auditing",
     "INLPEraser": "preprocessing",
     "LEACEEraser": "preprocessing",
     "MissingSensitiveFeaturesWarning": "exceptions",
     "OMEEncoder": "preprocessing",
     "OverclaimedPrivacyWarning": "exceptions",
     "PrivacyLeakWarning": "exceptions",
+    "audit_epsilon": "auditing",
     "make_biased_classification": "datasets",
     "make_biased_text": "datasets",
+    "worst_case_pair": "auditing",
 }
 
 _FOLDERS = (
+    "auditing",
     "datasets",
     "exceptions",
     "preprocessing",
