@@ -38,3 +38,9 @@ def _array(part: pd.DataFrame | pd.Series) -> np.ndarray:
     dtypes: Sequence[Any] = part.dtypes.tolist() if isinstance(part, pd.DataFrame) else [part.dtype]
     numeric = all(pd.api.types.is_numeric_dtype(dtype) for dtype in dtypes)
     return part.to_numpy() if numeric else part.to_numpy(dtype=object)
+
+
+def check_choice(value: Any, name: str, allowed: Sequence[Any]) -> None:
+    """Refuse a value that is not among the allowed ones."""
+    if not any(value is choice or (isinstance(value, str) and value == choice) for choice in allowed):
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}; got {value!r}.")

@@ -1,0 +1,241 @@
+"""Where published files lie, and how they get there.
+
+A file is looked for below ``data_home``, or else below ``$SKFAIRDP_DATA`` and ``~/.cache/skfairdp``. It may be
+there as published, or packed (``name.gz``, ``name.zip``); its sha256 is always that of the unpacked bytes. A file
+that is missing is downloaded to a name of its own beside its place, checked, and only then renamed into place:
+whoever looks sees the whole right file or none, however many processes fetch at once.
+"""
+
+import gzip
+import hashlib
+import http.client
+import io
+import os
+import time
+import urllib.error
+import urllib.request
+import uuid
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from tqdm import tqdm
+
+#: Seconds in which a server must have sent something worth the name, and how often to ask again.
+TIMEOUT = 30.0
+ATTEMPTS = 4
+BACKOFF = 1.0
+#: A server that sends fewer bytes per second than this is treated as one that has stopped.
+SLOWEST = 1024
+_CHUNK = 1 << 16
+
+
+@dataclass(frozen=True)
+class RemoteFile:
+    """A published file.
+
+    Attributes
+    ----------
+    path : str
+        Its place below the data folder, with forward slashes.
+    sha256 : str
+        Of the unpacked bytes.
+    size : int
+        Number of unpacked bytes.
+    sources : tuple of str
+        Addresses to try in turn; ``address!member`` is a file inside a zip archive, ``!`` may be repeated.
+    also : tuple of str
+        The sha256 of other publications with the same content, for instance with other line ends.
+    """
+
+    path: str
+    sha256: str
+    size: int
+    sources: tuple[str, ...]
+    also: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The file's own name."""
+        return self.path.rsplit("/", 1)[-1]
+
+
+def read(file: RemoteFile, data_home: str | os.PathLike[str] | None, download_if_missing: bool) -> bytes:
+    """Return the unpacked, checked bytes of a file."""
+    path = locate(file, data_home, download_if_missing)
+    with _unpacked(path, file) as stream:
+        content = stream.read()
+    _check(hashlib.sha256(content).hexdigest(), len(content), file, path)
+    return content
+
+
+def checked_path(file: RemoteFile, data_home: str | os.PathLike[str] | None, download_if_missing: bool) -> Path:
+    """Return the checked place of a file that is too large to be held in memory."""
+    path = locate(file, data_home, download_if_missing)
+    with path.open("rb") as stream:
+        digest = hashlib.file_digest(stream, "sha256").hexdigest()
+    _check(digest, path.stat().st_size, file, path)
+    return path
+
+
+def data_folders(data_home: str | os.PathLike[str] | None) -> list[Path]:
+    """Return the folders to look in: the one that was given, or else the user's settings. None is created."""
+    if data_home is not None:
+        if not isinstance(data_home, str | os.PathLike):
+            raise TypeError(f"data_home must be a path or None; got {data_home!r} of type {type(data_home).__name__}.")
+        return [Path(data_home).expanduser()]
+    variable = os.environ.get("SKFAIRDP_DATA")
+    cache = Path("~/.cache/skfairdp").expanduser()
+    return [Path(variable).expanduser(), cache] if variable else [cache]
+
+
+def find(file: RemoteFile, folders: list[Path]) -> Path | None:
+    """Return where a file lies, plain or packed, or None."""
+    for folder in folders:
+        for suffix in ("", ".gz", ".zip"):
+            path = folder / (file.path + suffix)
+            if path.is_file():
+                return path
+    return None
+
+
+def locate(file: RemoteFile, data_home: str | os.PathLike[str] | None, download_if_missing: bool) -> Path:
+    """Return where a file lies, after a download if it is missing."""
+    folders = data_folders(data_home)
+    found = find(file, folders)
+    if found is not None:
+        return found
+    if not download_if_missing:
+        raise FileNotFoundError(f"{_missing(file, folders)} Or allow the download with download_if_missing=True.")
+    writable = [folder for folder in folders if _can_store(folder)]
+    if not writable:
+        raise PermissionError(f"{_missing(file, folders)} It was not downloaded, because none of them can be written.")
+    place = writable[0] / file.path
+    failures = []
+    for source in file.sources:
+        try:
+            _fetch(source, file, place)
+            return place
+        except OSError as error:
+            failures.append(f"{source.split('!')[0]}: {error}")
+    reasons = "\n  ".join(failures)
+    raise ConnectionError(f"{_missing(file, folders)} The download failed:\n  {reasons}")
+
+
+def _missing(file: RemoteFile, folders: list[Path]) -> str:
+    """Say what to put where."""
+    return (
+        f"{file.name} was not found in {' or '.join(str(folder) for folder in folders)}. Put the published file "
+        f"({file.size:,} bytes, sha256 {file.sha256}) at {folders[0] / file.path}, or name a folder that has "
+        f"{file.path} with data_home=... or the environment variable SKFAIRDP_DATA. "
+        f"Published at: {', '.join(file.sources)}."
+    )
+
+
+def _can_store(folder: Path) -> bool:
+    """Whether files can be made below a folder, which need not exist yet."""
+    for ancestor in (folder, *folder.parents):
+        if ancestor.exists():
+            return ancestor.is_dir() and os.access(ancestor, os.W_OK | os.X_OK)
+    return False
+
+
+def _check(digest: str, size: int, file: RemoteFile, where: object) -> None:
+    if digest not in (file.sha256, *file.also):
+        raise OSError(
+            f"{where} is not the published {file.name}: sha256 {digest} of {size:,} bytes, expected {file.sha256} "
+            f"of {file.size:,} bytes. Remove it to have it downloaded again."
+        )
+
+
+@contextmanager
+def _unpacked(path: Path, file: RemoteFile) -> Iterator[BinaryIO]:
+    """Open a file as published, whether it is stored plain or packed."""
+    try:
+        if path.name == file.name + ".gz":
+            with gzip.open(path) as stream:
+                yield stream  # type: ignore[misc]
+        elif path.name == file.name + ".zip":
+            with zipfile.ZipFile(path) as archive, archive.open(file.name) as member:
+                yield member  # type: ignore[misc]
+        else:
+            with path.open("rb") as stream:
+                yield stream
+    except (zipfile.BadZipFile, gzip.BadGzipFile, EOFError, KeyError) as error:
+        raise OSError(f"{path} cannot be unpacked: {error}. Remove it to have {file.name} downloaded again.") from error
+
+
+def _fetch(source: str, file: RemoteFile, place: Path) -> None:
+    """Download one source, check it, and move it into place in one step."""
+    address, *members = source.split("!")
+    place.parent.mkdir(parents=True, exist_ok=True)
+    part = place.with_name(f".{place.name}.{uuid.uuid4().hex}.part")
+    try:
+        _download(address, part, file.name, None if members else file.size)
+        if members:
+            part.write_bytes(_member(part, members))
+        with part.open("rb") as stream:
+            digest = hashlib.file_digest(stream, "sha256").hexdigest()
+        _check(digest, part.stat().st_size, file, "what was sent")
+        os.replace(part, place)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _member(archive: Path, members: list[str]) -> bytes:
+    """Read a file inside a zip archive, which may be inside another one."""
+    content = archive.read_bytes()
+    try:
+        for member in members:
+            with zipfile.ZipFile(io.BytesIO(content)) as opened:
+                content = opened.read(member)
+    except (zipfile.BadZipFile, KeyError) as error:
+        raise OSError(f"what was sent is not the archive that was expected: {error}") from error
+    return content
+
+
+def _download(address: str, part: Path, name: str, size: int | None) -> None:
+    """Download to a file, and ask again after passing faults."""
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            _download_once(address, part, name, size)
+            return
+        except urllib.error.HTTPError as error:
+            error.close()
+            if error.code not in (408, 425, 429) and error.code < 500:
+                raise OSError(f"the server answered {error.code} {error.reason}") from error
+            reason = f"the server answered {error.code} {error.reason}"
+        except (OSError, http.client.HTTPException) as error:
+            reason = str(getattr(error, "reason", error)) or type(error).__name__
+        if attempt == ATTEMPTS:
+            raise OSError(f"{reason} (asked {ATTEMPTS} times)")
+        time.sleep(BACKOFF * 2 ** (attempt - 1))
+
+
+def _download_once(address: str, part: Path, name: str, size: int | None) -> None:
+    request = urllib.request.Request(address, headers={"User-Agent": "skfairdp"})
+    with urllib.request.urlopen(request, timeout=TIMEOUT) as response, part.open("wb") as stream:
+        length = response.headers.get("Content-Length")
+        expected = int(length) if length and length.isdigit() else size
+        received = 0
+        window_start, window_bytes = time.monotonic(), 0
+        # disable=None shows the bar to people and spares log files.
+        with tqdm(total=expected, desc=name, unit="B", unit_scale=True, leave=False, disable=None) as bar:
+            # read1 returns what has arrived, so that a server that sends one byte at a time is noticed.
+            while chunk := response.read1(_CHUNK):
+                stream.write(chunk)
+                received += len(chunk)
+                window_bytes += len(chunk)
+                bar.update(len(chunk))
+                if size is not None and received > size:
+                    raise OSError(f"more than the published {size:,} bytes were sent")
+                now = time.monotonic()
+                if now - window_start > TIMEOUT:
+                    if window_bytes < SLOWEST * TIMEOUT:
+                        raise TimeoutError(f"timed out: only {window_bytes:,} bytes came in {TIMEOUT:g} seconds")
+                    window_start, window_bytes = now, 0
+        if expected is not None and received < expected:
+            raise OSError(f"the connection was cut off after {received:,} of {expected:,} bytes")
