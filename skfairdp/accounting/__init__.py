@@ -9,11 +9,13 @@ from skfairdp.accounting._gaussian import (
     gaussian_sigma,
 )
 from skfairdp.accounting._guarantee import PrivacyGuarantee
+from skfairdp.accounting._ledger import PrivacyLedger
 from skfairdp.accounting._release import ReleaseMixin
 from skfairdp.accounting._renyi import gaussian_rdp, pure_rdp, renyi_delta, renyi_epsilon
 
 __all__ = [
     "PrivacyGuarantee",
+    "PrivacyLedger",
     "ReleaseMixin",
     "compose",
     "compose_parallel",

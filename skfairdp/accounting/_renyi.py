@@ -17,7 +17,7 @@ from skfairdp.accounting._gaussian import check_mu
 Conversion = Literal["improved", "classic"]
 
 #: Orders that lie close enough together to lose less than 1e-4 of an epsilon between 0.01 and 100.
-DEFAULT_ORDERS: np.ndarray = 1 + np.geomspace(1e-2, 1e5, 800)
+DEFAULT_ORDERS: np.ndarray = 1 + np.geomspace(1e-2, 1e4, 1200)
 DEFAULT_ORDERS.setflags(write=False)
 
 
