@@ -10,6 +10,11 @@ from skfairdp.mechanisms._allocation import (
 from skfairdp.mechanisms._bits import bit_names, bit_weights, check_bit_counts, decode_bits, encode_bits
 from skfairdp.mechanisms._codes import CodeWeights, code_probabilities, code_weights, draw_codes
 from skfairdp.mechanisms._dropout import SensitiveWords, dropout_count, mask_words
+from skfairdp.mechanisms._gaussian import rounded_gaussian
+from skfairdp.mechanisms._gaussian_release import gaussian_release, plan_gaussian
+from skfairdp.mechanisms._laplace import discrete_laplace
+from skfairdp.mechanisms._laplace_release import exact_laplace_epsilon, laplace_release, plan_laplace
+from skfairdp.mechanisms._normalise import l1_sensitivity, l2_sensitivity, normalise, normalise_to_grid
 from skfairdp.mechanisms._posterior import posterior_estimate, posterior_means
 from skfairdp.mechanisms._protocols import (
     largest_randomization_factor,
@@ -40,18 +45,29 @@ __all__ = [
     "code_probabilities",
     "code_weights",
     "decode_bits",
+    "discrete_laplace",
     "draw_codes",
     "dropout_count",
     "encode_bits",
+    "exact_laplace_epsilon",
+    "gaussian_release",
+    "l1_sensitivity",
+    "l2_sensitivity",
+    "laplace_release",
     "largest_randomization_factor",
     "mask_words",
+    "normalise",
+    "normalise_to_grid",
     "ome_channel",
     "oue_channel",
+    "plan_gaussian",
+    "plan_laplace",
     "posterior_error",
     "posterior_estimate",
     "posterior_means",
     "published_channel",
     "randomised_response",
+    "rounded_gaussian",
     "sue_channel",
     "unbiased_error",
 ]

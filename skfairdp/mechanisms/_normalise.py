@@ -166,7 +166,7 @@ def normalise_to_grid(
     >>> from skfairdp._rng import random_stream
     >>> from skfairdp.mechanisms import normalise_to_grid
     >>> Z = normalise_to_grid(np.array([[0.1, 0.2, -0.7]]), "l1", 256, random_stream(0))
-    >>> abs(Z).sum()
+    >>> float(abs(Z).sum())
     256.0
     """
     if not 1 <= grid <= FINEST_GRID[check_norm(norm)]:
