@@ -1,0 +1,180 @@
+r"""Logistic students on soft targets, many at once, solved to the optimum.
+
+One student minimises, over its coefficients and intercept :math:`\theta` (the intercept is penalised too, as a
+column of ones among the features),
+
+.. math:: \frac{1}{m} \sum_i \sum_c a_{ic}\, \ell_c(x_i; \theta) + \lambda \lVert \theta \rVert^2
+
+where :math:`\ell_c` is the cross-entropy of class c. Students differ in their targets :math:`a` alone, so that the
+Hessians of all of them come from one matrix product and one batched solve. The loss is convex for any real targets that
+sum to one in each row, negative ones included; other targets give it directions of negative curvature, which the
+step below avoids by solving with a shifted Hessian.
+"""
+
+import numpy as np
+from scipy.special import expit, log_expit, logsumexp, softmax
+
+_ARMIJO = 1e-4
+_MOST_HALVINGS = 40
+
+
+def solve_students(
+    X: np.ndarray,
+    targets: np.ndarray,
+    regularization: float,
+    *,
+    tol: float = 1e-10,
+    max_iter: int = 200,
+) -> np.ndarray:
+    """Fit one logistic student per set of targets.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        Features shared by all students, without a column of ones.
+    targets : ndarray of shape (n_students, n_samples, n_classes)
+        Soft labels.
+    regularization : float
+        Strength lambda of the L2 penalty, greater than 0.
+    tol : float
+        Largest entry of the gradient at the end.
+    max_iter : int
+        Newton steps at most.
+
+    Returns
+    -------
+    ndarray of shape (n_students, n_outputs, n_features + 1)
+        Coefficients, the intercept last; one output for two classes (the log odds of the second), one per
+        class for more.
+    """
+    design = with_ones(X)
+    n_students, _, n_classes = targets.shape
+    n_outputs = 1 if n_classes == 2 else n_classes
+    theta = np.zeros((n_students, n_outputs, design.shape[1]))
+    products = _row_products(design)
+    value, slope, curvature = _derivatives(theta, design, products, targets, regularization)
+    for _ in range(max_iter):
+        going = np.abs(slope).max(axis=(1, 2)) > tol
+        if not going.any():
+            break
+        step = _newton_step(slope[going], curvature[going])
+        moved = _line_search(theta[going], step, value[going], slope[going], design, targets[going], regularization)
+        if np.array_equal(moved, theta[going]):  # the last digit is reached
+            break
+        theta[going] = moved
+        value[going], slope[going], curvature[going] = _derivatives(
+            moved, design, products, targets[going], regularization
+        )
+    return theta
+
+
+def with_ones(X: np.ndarray) -> np.ndarray:
+    """Append the column of ones that carries the intercept."""
+    return np.column_stack([X, np.ones(len(X))])
+
+
+def student_logits(theta: np.ndarray, X: np.ndarray) -> np.ndarray:
+    """Compute the outputs of students; shape (n_students, n_samples, n_outputs)."""
+    return np.einsum("rcp,np->rnc", theta, with_ones(X), optimize=True)
+
+
+def student_probabilities(theta: np.ndarray, X: np.ndarray) -> np.ndarray:
+    """Compute class probabilities; shape (n_students, n_samples, n_classes)."""
+    logits = student_logits(theta, X)
+    if logits.shape[2] == 1:
+        positive = expit(logits[..., 0])
+        return np.stack([1 - positive, positive], axis=2)
+    return softmax(logits, axis=2)
+
+
+def student_losses(theta: np.ndarray, X: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    """Compute the cross-entropy of each student on each row; shape (n_students, n_samples)."""
+    return _losses(student_logits(theta, X), targets)
+
+
+def _losses(logits: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    if logits.shape[-1] == 1:
+        h = logits[..., 0]
+        return -(targets[..., 1] * log_expit(h) + targets[..., 0] * log_expit(-h))
+    return targets.sum(axis=-1) * logsumexp(logits, axis=-1) - (targets * logits).sum(axis=-1)
+
+
+def _row_products(design: np.ndarray) -> np.ndarray:
+    """Outer product of each row with itself, flattened: one matrix product then gives every Hessian."""
+    return np.einsum("ni,nj->nij", design, design).reshape(len(design), -1)
+
+
+def _objective(theta: np.ndarray, design: np.ndarray, targets: np.ndarray, regularization: float) -> np.ndarray:
+    logits = np.einsum("rcp,np->rnc", theta, design, optimize=True)
+    return _losses(logits, targets).mean(axis=1) + regularization * np.square(theta).sum(axis=(1, 2))
+
+
+def _derivatives(
+    theta: np.ndarray, design: np.ndarray, products: np.ndarray, targets: np.ndarray, regularization: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Value, gradient and Hessian of each student's objective."""
+    n_students, n_outputs, width = theta.shape
+    m = len(design)
+    logits = np.einsum("rcp,np->rnc", theta, design, optimize=True)
+    value = _losses(logits, targets).mean(axis=1) + regularization * np.square(theta).sum(axis=(1, 2))
+    total = targets.sum(axis=2, keepdims=True)
+    if n_outputs == 1:
+        p = expit(logits)
+        residual = total * p - targets[..., 1:]
+        weights = (total * p * (1 - p))[..., None]
+    else:
+        p = softmax(logits, axis=2)
+        residual = total * p - targets
+        weights = -total[..., None] * p[..., :, None] * p[..., None, :]
+        diagonal = np.arange(n_outputs)
+        weights[..., diagonal, diagonal] += total * p
+    slope = np.einsum("rnc,np->rcp", residual, design, optimize=True) / m + 2 * regularization * theta
+    blocks = np.moveaxis(weights, 1, -1).reshape(-1, m) @ products / m
+    size = n_outputs * width
+    curvature = (
+        blocks.reshape(n_students, n_outputs, n_outputs, width, width)
+        .transpose(0, 1, 3, 2, 4)
+        .reshape(n_students, size, size)
+    )
+    curvature[:, np.arange(size), np.arange(size)] += 2 * regularization
+    return value, slope, curvature
+
+
+def _newton_step(slope: np.ndarray, curvature: np.ndarray) -> np.ndarray:
+    """Solve for the step, after lifting a Hessian with negative eigenvalues to a positive one."""
+    flat = slope.reshape(len(slope), -1, 1)
+    try:
+        np.linalg.cholesky(curvature)
+        solved = np.linalg.solve(curvature, flat)
+    except np.linalg.LinAlgError:
+        values, vectors = np.linalg.eigh(curvature)
+        lifted = np.maximum(np.abs(values), 1e-6 * np.abs(values).max(axis=1, keepdims=True))
+        solved = vectors @ ((np.swapaxes(vectors, 1, 2) @ flat) / lifted[..., None])
+    return -solved.reshape(slope.shape)
+
+
+def _line_search(
+    theta: np.ndarray,
+    step: np.ndarray,
+    value: np.ndarray,
+    slope: np.ndarray,
+    design: np.ndarray,
+    targets: np.ndarray,
+    regularization: float,
+) -> np.ndarray:
+    """Halve each student's step until its objective falls enough."""
+    promised = (slope * step).sum(axis=(1, 2))
+    length = np.ones(len(theta))
+    waiting = np.arange(len(theta))
+    # Near the optimum the objective is flat to the last digit: allow for its rounding.
+    slack = 8 * np.finfo(float).eps * np.maximum(np.abs(value), 1.0)
+    for _ in range(_MOST_HALVINGS):
+        trial = theta[waiting] + length[waiting, None, None] * step[waiting]
+        reached = _objective(trial, design, targets[waiting], regularization)
+        limit = value[waiting] + _ARMIJO * length[waiting] * promised[waiting] + slack[waiting]
+        waiting = waiting[~(reached <= limit)]
+        if not waiting.size:
+            break
+        length[waiting] /= 2
+    length[waiting] = 0.0
+    return theta + length[:, None, None] * step

@@ -1,0 +1,210 @@
+r"""The bounds of the PATE fairness analysis: as published, and as they hold.
+
+The student minimises :math:`\frac1M \sum_i \ell(x_i, y_i; \theta) + \lambda \lVert\theta\rVert^2` over m rows, with
+:math:`M = m` for the mean objective and :math:`M = 1` for the sum, and a loss that is decomposable:
+:math:`\ell = z(h) + c\, y\, h`. The penalty is :math:`2\lambda`-strongly convex, so a change of labels that moves
+the gradient at the optimum by :math:`g` moves the optimum by at most :math:`\lVert g\rVert / (2\lambda)`. A flipped
+label of row i moves the gradient by :math:`|c|\lVert x_i\rVert / M`. All bounds below are this sentence, in expectation.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class SensitivityBounds:
+    r"""Upper bounds on :math:`E\lVert\tilde\theta - \theta^*\rVert` (first) and on the mean square (second).
+
+    Attributes
+    ----------
+    first : float
+        The sharpest bound on the expected distance that holds.
+    second : float
+        The sharpest bound on the expected squared distance that holds.
+    triangle : float
+        The corrected Theorem 1, by the triangle inequality alone.
+    published_first : float or None
+        Corollary 1 as printed: :math:`|c| / (m\lambda) \sum p_i \lVert x_i\rVert`. It holds for the mean objective,
+        where it is loose by a factor of 2, and not for the sum that the paper's Equation 1 prints.
+    published_second : float or None
+        Corollary 2 as printed, which squares the bound on the mean and so loses the variance: it does not hold.
+    """
+
+    first: float
+    second: float
+    triangle: float
+    published_first: float | None = None
+    published_second: float | None = None
+
+
+def hard_label_bounds(
+    X: Any,
+    flip_probability: Any,
+    regularization: float,
+    *,
+    labels: Any = None,
+    objective: str = "mean",
+    c: float = 1.0,
+) -> SensitivityBounds:
+    r"""Bound how far flipped labels move a logistic student.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        Rows the student was trained on, with the column of ones that carries a penalised intercept.
+    flip_probability : array-like of shape (n_samples,)
+        Probability that noise flips each row's label; flips are independent.
+    regularization : float
+        Strength lambda of the penalty.
+    labels : array-like of shape (n_samples,) of 0 and 1, optional
+        The labels without noise. With them the direction of each flip is known and the bound is sharper.
+    objective : {"mean", "sum"}
+        Whether the loss is averaged or summed over rows.
+    c : float
+        The constant of the decomposable loss; 1 for the logistic loss with labels 0 and 1.
+
+    Returns
+    -------
+    SensitivityBounds
+
+    Examples
+    --------
+    A single row shows that the published Corollary 2 does not hold: the exact mean square is 1.977e-3.
+
+    >>> from skfairdp.metrics import hard_label_bounds
+    >>> bounds = hard_label_bounds([[1.0]], [0.01], regularization=1.0)
+    >>> round(bounds.published_second, 6), round(bounds.second, 6)
+    (0.0001, 0.0025)
+    """
+    rows, p, strength = _check(X, flip_probability, regularization)
+    m = len(rows)
+    scale = c / (2 * _divisor(objective, m) * strength)
+    norms = np.linalg.norm(rows, axis=1)
+    triangle = abs(scale) * float(p @ norms)
+    variance = float((p * (1 - p)) @ norms**2)
+    if labels is None:
+        drift = float(p @ norms) ** 2
+    else:
+        y = np.asarray(labels, dtype=float)
+        if y.shape != p.shape or not np.isin(y, (0, 1)).all():
+            raise ValueError(f"labels must hold one 0 or 1 per row, shape {p.shape}; got shape {y.shape}.")
+        drift = float(np.square((p * (1 - 2 * y)) @ rows).sum())
+    second = scale**2 * (drift + variance)
+    published = abs(c) / (m * strength) * float(p @ norms)
+    # Corollary 2 as printed bounds the mean square by (|c| / (m lambda))^2 m sum p^2 |x|^2.
+    published_square = (c / (m * strength)) ** 2 * m * float(p**2 @ norms**2)
+    return SensitivityBounds(
+        first=min(triangle, float(np.sqrt(second))),
+        second=second,
+        triangle=triangle,
+        published_first=published,
+        published_second=published_square,
+    )
+
+
+def soft_label_bounds(
+    X: Any,
+    noise_scale: float,
+    n_teachers: int,
+    regularization: float,
+    *,
+    n_classes: int = 2,
+    objective: str = "mean",
+    c: float = 1.0,
+) -> SensitivityBounds:
+    r"""Bound how far noise on soft labels moves a logistic student.
+
+    Holds for noisy vote shares that were re-centred to sum to one and not clipped (``postprocess="affine"``), whose
+    noise has mean zero; the model compared with is trained on the clean soft labels.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        Rows the student was trained on, with the column of ones that carries a penalised intercept.
+    noise_scale : float
+        Standard deviation sigma of the noise on each vote count.
+    n_teachers : int
+        Number of teachers k.
+    regularization : float
+        Strength lambda of the penalty.
+    n_classes : int
+        Number of classes.
+    objective : {"mean", "sum"}
+        Whether the loss is averaged or summed over rows.
+    c : float
+        The constant of the decomposable loss; used for two classes.
+
+    Returns
+    -------
+    SensitivityBounds
+        ``second`` is :math:`c^2\sigma^2 / (8 M^2\lambda^2 k^2) \sum\lVert x_i\rVert^2` for two classes and
+        :math:`\sigma^2 (C - 1) / (4 M^2\lambda^2 k^2) \sum\lVert x_i\rVert^2` for more; ``first`` is its root.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfairdp.metrics import soft_label_bounds
+    >>> round(soft_label_bounds(np.ones((200, 1)), 50, 150, regularization=1.0).first, 6)
+    0.008333
+    """
+    rows, _, strength = _check(X, np.zeros(len(np.asarray(X))), regularization)
+    if not 0 <= float(noise_scale) < np.inf:
+        raise ValueError(f"noise_scale must be a finite number that is 0 or more; got {noise_scale!r}.")
+    if n_teachers < 1 or n_classes < 2:
+        raise ValueError(f"n_teachers must be 1 or more and n_classes 2 or more; got {n_teachers} and {n_classes}.")
+    M = _divisor(objective, len(rows))
+    spread = c**2 / 2 if n_classes == 2 else n_classes - 1.0
+    square = float(np.square(rows).sum())
+    second = spread * (noise_scale / n_teachers) ** 2 * square / (2 * M * strength) ** 2
+    first = float(np.sqrt(second))
+    return SensitivityBounds(first=first, second=second, triangle=first)
+
+
+def excessive_risk_bound(X: Any, residual: Any, first: float, second: float) -> np.ndarray:
+    r"""Bound the excessive risk of each row of a logistic student (Theorem 3).
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        Rows, with the column of ones that carries a penalised intercept.
+    residual : array-like of shape (n_samples,)
+        Predicted probability less the label, under the model trained without noise.
+    first, second : float
+        Bounds on, or values of, :math:`E\lVert\tilde\theta-\theta^*\rVert` and of its square.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,)
+        :math:`|r_i|\lVert x_i\rVert U_1 + \lVert x_i\rVert^2 U_2 / 8`, as the logistic loss of a row is
+        :math:`\lVert x_i\rVert^2 / 4`-smooth. An upper bound only: a large one does not mean a large risk.
+
+    Examples
+    --------
+    >>> from skfairdp.metrics import excessive_risk_bound
+    >>> excessive_risk_bound([[2.0]], [0.5], first=0.1, second=0.01)
+    array([0.105])
+    """
+    rows, r = np.asarray(X, dtype=float), np.asarray(residual, dtype=float)
+    if rows.ndim != 2 or r.shape != (len(rows),):
+        raise ValueError(f"X must have two dimensions and residual one entry per row; got {rows.shape} and {r.shape}.")
+    norms = np.linalg.norm(rows, axis=1)
+    return np.abs(r) * norms * first + norms**2 * second / 8
+
+
+def _check(X: Any, probability: Any, regularization: float) -> tuple[np.ndarray, np.ndarray, float]:
+    rows, p, strength = np.asarray(X, dtype=float), np.asarray(probability, dtype=float), float(regularization)
+    if rows.ndim != 2 or len(rows) == 0:
+        raise ValueError(f"X must have shape (n_samples, n_features) with at least one row; got {rows.shape}.")
+    if p.shape != (len(rows),) or not ((p >= 0) & (p <= 1)).all():
+        raise ValueError(f"flip_probability must hold one probability per row, {len(rows)}; got shape {p.shape}.")
+    if not 0 < strength < np.inf:
+        raise ValueError(f"regularization must be a finite number greater than 0; got {regularization!r}.")
+    return rows, p, strength
+
+
+def _divisor(objective: str, m: int) -> float:
+    if objective not in ("mean", "sum"):
+        raise ValueError(f"objective must be 'mean' or 'sum'; got {objective!r}.")
+    return float(m) if objective == "mean" else 1.0
