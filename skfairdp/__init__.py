@@ -13,15 +13,26 @@ __version__ = "0.1.0.dev0"
 _HOME = {
     "BudgetExceededError": "exceptions",
     "EpsilonAudit": "auditing",
+    "GaussianPrivatizer": "preprocessing",
     "INLPEraser": "preprocessing",
     "LEACEEraser": "preprocessing",
+    "LaplacePrivatizer": "preprocessing",
     "MissingSensitiveFeaturesWarning": "exceptions",
     "OMEEncoder": "preprocessing",
     "OverclaimedPrivacyWarning": "exceptions",
     "PrivacyLeakWarning": "exceptions",
+    "SensitivityBounds": "metrics",
     "audit_epsilon": "auditing",
+    "closeness_to_boundary": "metrics",
+    "excessive_risk": "metrics",
+    "excessive_risk_bound": "metrics",
+    "excessive_risk_gap": "metrics",
+    "flipping_probability": "metrics",
+    "hard_label_bounds": "metrics",
     "make_biased_classification": "datasets",
     "make_biased_text": "datasets",
+    "model_sensitivity": "metrics",
+    "soft_label_bounds": "metrics",
     "worst_case_pair": "auditing",
 }
 
@@ -29,6 +40,7 @@ _FOLDERS = (
     "auditing",
     "datasets",
     "exceptions",
+    "mechanisms",
     "preprocessing",
 )
 

@@ -8,6 +8,7 @@ bounds of the noise tables have been taken off first.
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +25,15 @@ from skfairdp.mechanisms._gaussian import (
     TOTAL_VARIATION,
     GaussianNoise,
 )
-from skfairdp.mechanisms._normalise import add_noise, check_clip_norm, inner_radius, normalise, normalise_to_grid
+from skfairdp.mechanisms._normalise import (
+    add_noise,
+    check_clip_norm,
+    dense,
+    inner_radius,
+    normalise,
+    normalise_to_grid,
+    shape_of,
+)
 
 _LARGEST_MU = 768.0
 _MOST_LEVELS = 8
@@ -88,13 +97,13 @@ def plan_gaussian(epsilon: float, delta: float, n_features: int, *, clip_norm: f
 
 
 def gaussian_release(
-    X: np.ndarray, *, epsilon: float, delta: float, clip_norm: float = 1.0, stream: RandomStream
+    X: Any, *, epsilon: float, delta: float, clip_norm: float = 1.0, stream: RandomStream
 ) -> np.ndarray:
     """Normalise each row in L2 and add Gaussian noise, independent for every entry.
 
     Parameters
     ----------
-    X : ndarray of shape (n_samples, n_features)
+    X : ndarray or sparse matrix of shape (n_samples, n_features)
         The rows. One with a nan or an infinity is treated as the zero vector.
     epsilon : float
         Greater than 0; ``inf`` returns the normalised rows as they are.
@@ -123,18 +132,16 @@ def gaussian_release(
     >>> gaussian_release(X, epsilon=8.0, delta=1e-5, stream=random_stream(0)).mean(axis=0).round(1)
     array([ 0.6, -0.8])
     """
-    if np.ndim(X) != 2:
-        raise ValueError(f"X must have shape (n_samples, n_features); got shape {np.shape(X)}.")
-    n_samples, n_features = X.shape
+    n_samples, n_features = shape_of(X)
     plan = plan_gaussian(epsilon, delta, n_features, clip_norm=clip_norm)
     if plan.noise is None:
-        return normalise(X, "l2", clip_norm)
+        return normalise(dense(X), "l2", clip_norm)
     out = np.empty((n_samples, n_features))
     rows = max(1, BLOCK // n_features)
     noise = np.empty((min(rows, n_samples), n_features))
     for start in range(0, n_samples, rows):
         part = slice(start, min(start + rows, n_samples))
-        Z = normalise_to_grid(X[part], "l2", plan.grid, stream)
+        Z = normalise_to_grid(dense(X[part]), "l2", plan.grid, stream)
         fresh = noise[: len(Z)]
         plan.noise.fill(fresh.reshape(-1), stream)
         np.multiply(add_noise(Z, fresh), plan.unit, out=out[part])

@@ -8,6 +8,7 @@ adds less than one part in a million to the variance of the noise.
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -20,10 +21,12 @@ from skfairdp.mechanisms._normalise import (
     add_noise,
     check_clip_norm,
     check_norm,
+    dense,
     inner_radius,
     l1_sensitivity,
     normalise,
     normalise_to_grid,
+    shape_of,
 )
 
 CALIBRATIONS = ("exact", "published")
@@ -140,7 +143,7 @@ def plan_laplace(
 
 
 def laplace_release(
-    X: np.ndarray,
+    X: Any,
     *,
     epsilon: float,
     norm: str = "l1",
@@ -152,7 +155,7 @@ def laplace_release(
 
     Parameters
     ----------
-    X : ndarray of shape (n_samples, n_features)
+    X : ndarray or sparse matrix of shape (n_samples, n_features)
         The rows. One with a nan or an infinity is treated as the zero vector.
     epsilon : float
         Greater than 0; ``inf`` returns the normalised rows as they are.
@@ -184,19 +187,17 @@ def laplace_release(
     >>> laplace_release(X, epsilon=8.0, stream=random_stream(0)).mean(axis=0).round(2)
     array([ 0.75, -0.25])
     """
-    if np.ndim(X) != 2:
-        raise ValueError(f"X must have shape (n_samples, n_features); got shape {np.shape(X)}.")
-    n_samples, n_features = X.shape
+    n_samples, n_features = shape_of(X)
     plan = plan_laplace(epsilon, norm, n_features, clip_norm=clip_norm, calibration=calibration)
     if plan.grid == 0:
-        return normalise(X, norm, clip_norm)
+        return normalise(dense(X), norm, clip_norm)
     source = laplace_noise(plan.scale)
     out = np.empty((n_samples, n_features))
     rows = max(1, BLOCK // n_features)
     noise = np.empty((min(rows, n_samples), n_features))
     for start in range(0, n_samples, rows):
         part = slice(start, min(start + rows, n_samples))
-        Z = normalise_to_grid(X[part], norm, plan.grid, stream, clip_norm=clip_norm)
+        Z = normalise_to_grid(dense(X[part]), norm, plan.grid, stream, clip_norm=clip_norm)
         fresh = noise[: len(Z)]
         source.fill(fresh.reshape(-1), stream)
         np.multiply(add_noise(Z, fresh), plan.unit, out=out[part])

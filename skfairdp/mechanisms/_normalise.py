@@ -32,6 +32,7 @@ import math
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from skfairdp._rng import RandomStream
 
@@ -198,6 +199,19 @@ def add_noise(Z: np.ndarray, noise: np.ndarray) -> np.ndarray:
         raise ValueError(f"noise must have the shape of the data, {Z.shape}; got {noise.shape}.")
     Z += noise
     return Z
+
+
+def shape_of(X: Any) -> tuple[int, int]:
+    """Return rows and columns, or say that there must be both."""
+    shape = np.shape(X)
+    if len(shape) != 2 or shape[1] == 0:
+        raise ValueError(f"X must have shape (n_samples, n_features) with at least one feature; got shape {shape}.")
+    return shape
+
+
+def dense(X: Any) -> np.ndarray:
+    """Return a sparse block as an array: noise fills every entry anyway."""
+    return X.toarray() if sparse.issparse(X) else np.asarray(X)
 
 
 def check_norm(norm: Any) -> str:

@@ -1,0 +1,103 @@
+"""What the privatizers of rows share: validation in front of a mechanism, and the receipt behind it."""
+
+from abc import abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from skfairdp._base import SkfairdpEstimator
+from skfairdp._rng import RandomStream
+from skfairdp.accounting import PrivacyGuarantee, ReleaseMixin
+from skfairdp.mechanisms import normalise
+
+_DTYPES = (np.float64, np.float32)
+
+
+class RowPrivatizer(ReleaseMixin, OneToOneFeatureMixin, TransformerMixin, SkfairdpEstimator):
+    """Base of transformers that normalise each row and add noise to every entry."""
+
+    _parameter_constraints: ClassVar[dict] = {}
+
+    privacy_: PrivacyGuarantee
+    noise_scale_: float
+    n_features_in_: int
+    clip_norm: float
+    _stream: RandomStream
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Release noisy rows; every call draws fresh noise and spends the budget again.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+            Dense, because noise is.
+        """
+        check_is_fitted(self)
+        X = self._read(X, reset=False)
+        self._spend(self.privacy_)
+        return self._release(X).astype(X.dtype, copy=False)
+
+    def log_likelihood_ratio(self, y: Any, x: Any, x_prime: Any) -> np.ndarray:
+        """Compute ``log p(y | x) - log p(y | x_prime)``, the score that an auditor separates two records by.
+
+        Parameters
+        ----------
+        y : array-like of shape (n_samples, n_features) or (n_features,)
+            Released rows.
+        x, x_prime : array-like of shape (n_features,) or (n_samples, n_features)
+            Two records, in the units that ``transform`` takes.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            With the continuous density around the normalised record. The noise is rounded to a grid, so the exact
+            ratio differs by less than a grid step over the noise scale; any score gives a valid audit.
+        """
+        check_is_fitted(self)
+        y = self._rows(y, "y")
+        rows = [self._rows(row, name) for name, row in (("x", x), ("x_prime", x_prime))]
+        for name, row in zip(("x", "x_prime"), rows):
+            if len(row) not in (1, len(y)):
+                raise ValueError(
+                    f"{name} must be one record, or one for each of the {len(y)} rows of y; got {len(row)} records."
+                )
+        centres = [normalise(row, self._norm(), self.clip_norm) for row in rows]
+        if self.noise_scale_ == 0:
+            first, second = ((y == centre).all(axis=1) for centre in centres)
+            return np.where(first == second, 0.0, np.where(first, np.inf, -np.inf))
+        return self._log_density(y - centres[0]) - self._log_density(y - centres[1])
+
+    def _read(self, X: Any, *, reset: bool) -> Any:
+        return validate_data(self, X, dtype=_DTYPES, accept_sparse="csr", reset=reset)
+
+    def _rows(self, rows: Any, name: str) -> np.ndarray:
+        rows = check_array(np.atleast_2d(np.asarray(rows, dtype=np.float64)), input_name=name)
+        if rows.shape[1] != self.n_features_in_:
+            raise ValueError(f"{name} must have {self.n_features_in_} features, as in fit; got {rows.shape[1]}.")
+        return rows
+
+    @abstractmethod
+    def _norm(self) -> str:
+        """Name the normalisation."""
+
+    @abstractmethod
+    def _release(self, X: Any) -> np.ndarray:
+        """Normalise and add noise."""
+
+    @abstractmethod
+    def _log_density(self, noise: np.ndarray) -> np.ndarray:
+        """Compute the log density of each row of noise, up to a constant."""
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.non_deterministic = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
