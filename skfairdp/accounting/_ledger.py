@@ -88,7 +88,7 @@ class PrivacyLedger:
         if path is None:
             folder = tempfile.mkdtemp(prefix="skfairdp-ledger-")  # readable by this user alone
             self._path = os.path.join(os.path.realpath(folder), "ledger.sqlite")
-            weakref.finalize(self, _remove, folder, _registry.process_token())
+            self._finalize = weakref.finalize(self, _remove, folder, _registry.process_token())
         else:
             self._path = os.path.realpath(os.fspath(path))
         _store.prepare(self._path, durable=self._durable)

@@ -65,6 +65,9 @@ def owned(address: Address) -> bool:
 def inherit(addresses: tuple[Address, ...]) -> None:
     """Hear of the ledgers of another process."""
     with _lock:
+        here = socket.gethostname()
+        for key in [k for k, a in _inherited.items() if a.host == here and not os.path.exists(a.path)]:
+            del _inherited[key]  # a temporary ledger that has come to its end
         _inherited.update({a.key: a for a in addresses})
 
 
