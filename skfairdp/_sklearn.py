@@ -15,12 +15,21 @@ from sklearn.utils.validation import _check_feature_names_in as check_feature_na
 from sklearn.utils.validation import _check_sample_weight as check_sample_weight
 
 __all__ = [
+    "ROUTED_METHODS",
     "HasMethods",
     "Interval",
+    "MultimetricScorer",
     "Options",
+    "PredictionScorer",
     "StrOptions",
     "check_feature_names_in",
     "check_sample_weight",
     "fit_context",
+    "metadata_request",
     "routing_enabled",
 ]
+
+
+def metadata_request(consumer: Any, method: str, name: str) -> "bool | str | None":
+    """Return what a consumer has requested for one piece of metadata; None if nobody has said anything."""
+    return getattr(consumer._get_metadata_request(), method).requests.get(name)

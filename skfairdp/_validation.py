@@ -69,9 +69,15 @@ class SensitiveGroups:
         """Cross the columns: one column whose groups are the label tuples that occur."""
         if self.n_columns == 1:
             return self
-        combinations, codes = np.unique(self.codes, axis=0, return_inverse=True)
+        # Two columns at a time: the crossed code stays below n_samples * n_groups however many columns
+        # there are, and one integer per row is found faster than one tuple per row.
+        crossed = self.codes[:, 0]
+        combinations = np.arange(self.n_groups[0])[:, None]
+        for j in range(1, self.n_columns):
+            found, crossed = _distinct(crossed * self.n_groups[j] + self.codes[:, j])
+            combinations = np.column_stack([combinations[found // self.n_groups[j]], found % self.n_groups[j]])
         labels = tuple(tuple(self.labels[j][c] for j, c in enumerate(row)) for row in combinations)
-        return SensitiveGroups(codes.reshape(-1, 1), (labels,), (" x ".join(self.names),))
+        return SensitiveGroups(crossed.reshape(-1, 1), (labels,), (" x ".join(self.names),))
 
 
 def check_sensitive_features(
@@ -204,6 +210,15 @@ def _encode(values: Any, column: str, name: str) -> tuple[np.ndarray, tuple[Hash
     rank = np.empty(len(found), dtype=np.intp)
     rank[order] = np.arange(len(found))
     return rank[codes], tuple(found[k] for k in order)
+
+
+def _distinct(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the sorted codes that occur and, for every row, the position of its code among them."""
+    if codes.max() > 4 * len(codes) + 1024:
+        found, positions = np.unique(codes, return_inverse=True)
+        return found, positions
+    occurs = np.bincount(codes) > 0
+    return np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[codes]
 
 
 def _plain(label: Any) -> Hashable:

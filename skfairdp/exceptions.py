@@ -7,6 +7,7 @@ __all__ = [
     "MissingSensitiveFeaturesWarning",
     "OverclaimedPrivacyWarning",
     "PrivacyLeakWarning",
+    "SensitiveFeaturesNotRoutedError",
     "UndefinedGroupMetricWarning",
 ]
 

@@ -1,0 +1,58 @@
+"""Judge a model and a representation: group fairness, and what an attacker can read."""
+
+from skfairdp.metrics._excessive_risk import excessive_risk, excessive_risk_gap, model_sensitivity
+from skfairdp.metrics._flipping import closeness_to_boundary, flipping_probability
+from skfairdp.metrics._group_fairness import (
+    accuracy_gap,
+    demographic_parity_gap,
+    equalized_odds_gap,
+    grms,
+    tpr_gap,
+    worst_group_accuracy,
+)
+from skfairdp.metrics._group_rates import group_rates
+from skfairdp.metrics._intervals import bootstrap_interval
+from skfairdp.metrics._pate_bounds import (
+    SensitivityBounds,
+    excessive_risk_bound,
+    hard_label_bounds,
+    soft_label_bounds,
+)
+from skfairdp.metrics._routing import route_sensitive_features
+from skfairdp.metrics._scorers import (
+    accuracy_gap_scorer,
+    grms_scorer,
+    make_code_length_scorer,
+    make_fairness_scorer,
+    make_leakage_scorer,
+    tpr_gap_scorer,
+    worst_group_accuracy_scorer,
+)
+
+__all__ = [
+    "SensitivityBounds",
+    "accuracy_gap",
+    "accuracy_gap_scorer",
+    "bootstrap_interval",
+    "closeness_to_boundary",
+    "demographic_parity_gap",
+    "equalized_odds_gap",
+    "excessive_risk",
+    "excessive_risk_bound",
+    "excessive_risk_gap",
+    "flipping_probability",
+    "grms",
+    "grms_scorer",
+    "group_rates",
+    "hard_label_bounds",
+    "make_code_length_scorer",
+    "make_fairness_scorer",
+    "make_leakage_scorer",
+    "model_sensitivity",
+    "route_sensitive_features",
+    "soft_label_bounds",
+    "tpr_gap",
+    "tpr_gap_scorer",
+    "worst_group_accuracy",
+    "worst_group_accuracy_scorer",
+]

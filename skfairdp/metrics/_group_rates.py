@@ -1,0 +1,177 @@
+"""One tidy table by group."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from skfairdp.metrics import _group_counts as on_counts
+from skfairdp.metrics._group_fairness import RATES, warn_undefined
+from skfairdp.metrics._group_table import GroupTable, group_table
+from skfairdp.metrics._intervals import (
+    binomial_interval,
+    bootstrap,
+    check_confidence_level,
+    check_n_draws,
+    percentile_interval,
+)
+
+_INTERVALS = (None, "exact", "wilson", "bootstrap")
+
+
+def group_rates(
+    y_true: Any,
+    y_pred: Any,
+    *,
+    sensitive_features: Any,
+    sample_weight: Any = None,
+    labels: Any = None,
+    interval: str | None = None,
+    confidence_level: float = 0.95,
+    n_draws: int = 1000,
+    random_state: Any = None,
+    form: str = "wide",
+) -> pd.DataFrame:
+    """Count, accuracy, true and false positive rate and selection rate of every group, in one table.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        True class labels.
+    y_pred : array-like of shape (n_samples,)
+        Predicted class labels.
+    sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns)
+        The group of each row. Several columns are crossed: a group is a combination that occurs.
+    sample_weight : array-like of shape (n_samples,), optional
+        Non-negative weights of the rows.
+    labels : array-like, optional
+        All class labels, where a class may have no row; by default those that occur.
+    interval : {"exact", "wilson", "bootstrap"} or None, default=None
+        Add confidence intervals. ``"exact"`` (Clopper-Pearson) and ``"wilson"`` are binomial, and take the
+        denominator of a rate as given; ``"bootstrap"`` resamples the rows, and is the one for weights.
+    confidence_level : float, default=0.95
+        Level of each interval by itself, with no correction for their number.
+    n_draws : int, default=1000
+        Number of bootstrap draws.
+    random_state : int, Generator, SeedSequence, RandomState or None, default=None
+        Seed of the bootstrap.
+    form : {"wide", "long"}, default="wide"
+        ``"wide"``: one row per group, one column per rate. ``"long"``: one row per group, rate and class.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Wide: indexed by group (one level for each sensitive column), with the columns ``count``, ``weight`` (only
+        with weights), ``accuracy`` and, for every class ``c``, ``tpr_c``, ``fpr_c`` and ``selection_rate_c``;
+        each rate is followed by its ``_lower`` and ``_upper`` end.
+        Long: the sensitive columns, ``rate``, ``class`` (None for accuracy), ``value``, ``trials`` (the denominator
+        of the rate) and, with an interval, ``lower`` and ``upper``.
+
+    Warns
+    -----
+    UndefinedGroupMetricWarning
+        A rate is 0 of 0: nan in the table, and never 0. This is so for the true positive rate of a class that
+        the group lacks, for the false positive rate where it has no other class, and for all rates of a group
+        without rows (a pandas category that does not occur, or one whose weights are all zero).
+
+    Notes
+    -----
+    **Fairness.** The bootstrap gives an interval of length 0 to a rate that is 0 or 1 in the table; the binomial
+    ones do not, and are to be preferred for small groups.
+
+    References
+    ----------
+    .. [1] C. Clopper, E. Pearson, "The Use of Confidence or Fiducial Limits", Biometrika 1934.
+    .. [2] E. B. Wilson, "Probable Inference, the Law of Succession, and Statistical Inference", JASA 1927.
+
+    Examples
+    --------
+    >>> from skfairdp.metrics import group_rates
+    >>> y_true = [1, 1, 0, 1, 1, 0, 0]
+    >>> y_pred = [1, 1, 0, 1, 0, 0, 1]
+    >>> sex = ["f", "f", "f", "m", "m", "m", "m"]
+    >>> group_rates(y_true, y_pred, sensitive_features={"sex": sex})[["count", "accuracy", "tpr_1", "fpr_1"]]
+         count  accuracy  tpr_1  fpr_1
+    sex
+    f        3       1.0    1.0    0.0
+    m        4       0.5    0.5    0.5
+    """
+    if interval not in _INTERVALS:
+        raise ValueError(f"interval must be one of {_INTERVALS}; got {interval!r}.")
+    if form not in ("wide", "long"):
+        raise ValueError(f"form must be 'wide' or 'long'; got {form!r}.")
+    check_confidence_level(confidence_level)
+    check_n_draws(n_draws)
+    if sample_weight is not None and interval in ("exact", "wilson"):
+        raise ValueError(
+            f"interval={interval!r} counts rows and cannot weigh them; use interval='bootstrap' with sample_weight."
+        )
+    table = group_table(
+        y_true, y_pred, sensitive_features=sensitive_features, sample_weight=sample_weight, labels=labels
+    )
+    values = _all_rates(table.counts)
+    _warn(table, values)
+    trials = _all_trials(table.counts)
+    ends = None
+    if interval == "bootstrap":
+        ends = percentile_interval(bootstrap(table, _all_rates, n_draws, random_state), confidence_level)
+    elif interval is not None:
+        successes = np.rint(np.where(trials > 0, values, 0.0) * trials)  # unweighted: a rate times its trials is whole
+        ends = binomial_interval(successes, trials, confidence_level, interval)
+    return (_wide if form == "wide" else _long)(table, values, trials, ends)
+
+
+def _all_rates(counts: np.ndarray) -> np.ndarray:
+    """Return accuracy, then tpr, fpr and selection rate class by class, ``[..., group, rate]``."""
+    by_class = np.stack([RATES[rate][2](counts) for rate in ("tpr", "fpr", "selection_rate")], axis=-1)
+    flat = by_class.reshape(*by_class.shape[:-2], -1)
+    return np.concatenate([on_counts.accuracies(counts)[..., None], flat], axis=-1)
+
+
+def _all_trials(counts: np.ndarray) -> np.ndarray:
+    """Return the denominators of the rates in the order of :func:`_all_rates`."""
+    total = counts.sum(axis=(-2, -1))
+    true = counts.sum(axis=-1)
+    _, negatives = on_counts.false_positives(counts)
+    by_class = np.stack([true, negatives, np.broadcast_to(total[..., None], true.shape)], axis=-1)
+    return np.concatenate([total[..., None], by_class.reshape(*true.shape[:-1], -1)], axis=-1)
+
+
+def _rate_names(table: GroupTable) -> list[tuple[str, Any]]:
+    return [
+        ("accuracy", None),
+        *((rate, label) for label in table.classes for rate in ("tpr", "fpr", "selection_rate")),
+    ]
+
+
+def _warn(table: GroupTable, values: np.ndarray) -> None:
+    for rate in ("accuracy", "tpr", "fpr"):  # a selection rate is undefined where the accuracy is
+        columns = [k for k, (name, _) in enumerate(_rate_names(table)) if name == rate]
+        classes = [_rate_names(table)[k][1] for k in columns]
+        warn_undefined("group_rates", table, rate, values[:, columns], classes, least=0, stacklevel=4)
+
+
+def _wide(table: GroupTable, values: np.ndarray, trials: np.ndarray, ends: Any) -> pd.DataFrame:
+    rows = table.counts if table.rows is None else table.rows
+    columns: dict[str, np.ndarray] = {"count": rows.sum(axis=(1, 2))}
+    if table.weighted:
+        columns["weight"] = table.counts.sum(axis=(1, 2))
+    for k, (rate, label) in enumerate(_rate_names(table)):
+        name = rate if label is None else f"{rate}_{label}"
+        columns[name] = values[:, k]
+        if ends is not None:
+            columns[f"{name}_lower"], columns[f"{name}_upper"] = ends[0][:, k], ends[1][:, k]
+    return pd.DataFrame(columns, index=table.index())
+
+
+def _long(table: GroupTable, values: np.ndarray, trials: np.ndarray, ends: Any) -> pd.DataFrame:
+    names = _rate_names(table)
+    n_groups = len(table.groups)
+    frame = table.index().repeat(len(names)).to_frame(index=False)
+    frame["rate"] = [rate for rate, _ in names] * n_groups
+    frame["class"] = pd.Series([label for _, label in names] * n_groups, dtype=object)
+    frame["value"] = values.ravel()
+    frame["trials"] = trials.ravel()
+    if ends is not None:
+        frame["lower"], frame["upper"] = ends[0].ravel(), ends[1].ravel()
+    return frame

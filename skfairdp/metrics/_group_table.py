@@ -1,0 +1,266 @@
+"""The one table that every group metric is read from: counts by group, true class and predicted class."""
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from skfairdp._validation import check_sensitive_features
+
+# A table with more cells than this comes from something that is no class label (a score, an identifier).
+_MOST_CELLS = 50_000_000
+# Integers within a range of this size are counted directly; all other labels are looked up by hashing.
+_DIRECT_RANGE = 100_000
+
+
+@dataclass(frozen=True)
+class GroupTable:
+    """Counts of rows by group, true class and predicted class.
+
+    Attributes
+    ----------
+    counts : ndarray of shape (n_groups, n_classes, n_classes)
+        ``counts[g, t, p]`` rows of group ``g`` and true class ``t`` were predicted to be ``p``;
+        int64, or sums of the sample weights.
+    groups : tuple
+        Group labels, sorted; tuples where several columns were crossed.
+    names : tuple of str
+        Names of the sensitive columns.
+    classes : tuple
+        Class labels, sorted, or in the order in which the caller listed them.
+    rows : ndarray or None
+        With sample weights: the number of rows in each cell, else None (``counts`` holds it).
+    squared : ndarray or None
+        With sample weights: the sum of squared weights in each cell, else None.
+    """
+
+    counts: np.ndarray
+    groups: tuple[Any, ...]
+    names: tuple[str, ...]
+    classes: tuple[Any, ...]
+    rows: np.ndarray | None = None
+    squared: np.ndarray | None = None
+
+    @property
+    def weighted(self) -> bool:
+        """Whether the counts are sums of weights."""
+        return self.rows is not None
+
+    def index(self) -> pd.Index:
+        """Return the groups as the index of a pandas table, with one level for each sensitive column."""
+        if len(self.names) > 1:
+            return pd.MultiIndex.from_arrays([list(level) for level in zip(*self.groups)], names=list(self.names))
+        if any(isinstance(group, tuple) for group in self.groups):  # pandas would read tuples as levels
+            return pd.Index(self.groups, name=self.names[0], tupleize_cols=False)
+        return pd.Index(list(self.groups), name=self.names[0])
+
+
+def group_table(
+    y_true: Any, y_pred: Any, *, sensitive_features: Any, sample_weight: Any = None, labels: Any = None
+) -> GroupTable:
+    """Count rows by group, true class and predicted class, in one pass.
+
+    Parameters
+    ----------
+    y_true, y_pred : array-like of shape (n_samples,)
+        Class labels of any kind that has an order.
+    sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), or dict of columns
+        Several columns are crossed. A category that a pandas categorical declares and that has no
+        row becomes an empty group.
+    sample_weight : array-like of shape (n_samples,), optional
+        Non-negative weights.
+    labels : array-like, optional
+        All class labels; needed where a class may have no row at all.
+
+    Returns
+    -------
+    GroupTable
+    """
+    true, predicted = _label_column(y_true, "y_true"), _label_column(y_pred, "y_pred")
+    n = len(true)
+    if len(predicted) != n:
+        raise ValueError(f"y_pred must have one label per row of y_true: {n} expected, {len(predicted)} given.")
+    if n == 0:
+        raise ValueError("y_true is empty; give at least one row.")
+    sensitive = check_sensitive_features(sensitive_features, n)
+    crossed = sensitive.intersection()
+    group_codes, groups = _with_empty_groups(crossed.codes[:, 0], crossed.labels[0], sensitive_features)
+    true_codes, predicted_codes, classes = _encode_classes(true, predicted, labels)
+    shape = (len(groups), len(classes), len(classes))
+    if np.prod(shape, dtype=float) > _MOST_CELLS:
+        raise ValueError(
+            f"y_true and y_pred must hold class labels, and sensitive_features groups: {shape[1]} distinct labels "
+            f"in {shape[0]} groups are too many to count."
+        )
+    cells = (group_codes * shape[1] + true_codes) * shape[2] + predicted_codes
+    size = shape[0] * shape[1] * shape[2]
+    rows = np.bincount(cells, minlength=size).reshape(shape)
+    if sample_weight is None:
+        return GroupTable(rows, groups, sensitive.names, classes)
+    weight = _check_weight(sample_weight, n)
+    counts = np.bincount(cells, weights=weight, minlength=size).reshape(shape)
+    squared = np.bincount(cells, weights=weight**2, minlength=size).reshape(shape)
+    return GroupTable(counts, groups, sensitive.names, classes, rows, squared)
+
+
+def positive_class(classes: tuple[Any, ...], pos_label: Any = None) -> int:
+    """Return the position of the positive class: the larger label unless the caller names one."""
+    if pos_label is not None:
+        if pos_label not in classes:
+            raise ValueError(f"pos_label must be one of the labels {_some(classes)}; got {pos_label!r}.")
+        return classes.index(pos_label)
+    if len(classes) == 1:
+        raise ValueError(
+            f"pos_label cannot be guessed: {classes[0]!r} is the only label, and it may be the positive class or the "
+            "other one. Give both labels through labels=[...]."
+        )
+    return max(range(len(classes)), key=classes.__getitem__)
+
+
+def _label_column(values: Any, name: str) -> Any:
+    """Return labels as a one-dimensional NumPy or pandas array."""
+    if values is None:
+        raise ValueError(f"{name} is missing: give one class label per row.")
+    if isinstance(values, str | bytes) or np.isscalar(values):
+        raise TypeError(f"{name} must hold one class label per row; got the single value {values!r}.")
+    if isinstance(values, pd.Series | pd.Index):
+        return values.to_numpy() if isinstance(values.dtype, np.dtype) else values.array
+    if isinstance(values, pd.api.extensions.ExtensionArray):
+        return values
+    if hasattr(values, "to_numpy"):  # data frames, polars
+        values = values.to_numpy()
+    elif not isinstance(values, np.ndarray):
+        values = list(values) if isinstance(values, Iterable) else values
+        array = np.asarray(values)
+        # A list of different kinds would be turned into text, and 1 into "1".
+        values = np.array(values, dtype=object) if array.dtype.kind in "US" else array
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
+    if values.ndim != 1:
+        raise ValueError(f"{name} must have shape (n_samples,); got shape {values.shape}.")
+    return values
+
+
+def _encode_classes(true: Any, predicted: Any, labels: Any) -> tuple[np.ndarray, np.ndarray, tuple[Any, ...]]:
+    """Code both columns by the same classes."""
+    wanted = None if labels is None else _check_labels(labels)
+    direct = _direct_codes(true, predicted)
+    if direct is None:
+        (true_codes, true_labels) = _factorize(true, "y_true")
+        (predicted_codes, predicted_labels) = _factorize(predicted, "y_pred")
+    else:
+        true_codes, predicted_codes, true_labels, predicted_labels = direct
+    classes = wanted if wanted is not None else _union(true_labels, predicted_labels)
+    position = {label: k for k, label in enumerate(classes)}
+    lookups = []
+    for found, name in ((true_labels, "y_true"), (predicted_labels, "y_pred")):
+        unknown = [label for label in found if label is not None and label not in position]
+        if unknown:
+            raise ValueError(f"{name} holds labels that labels does not list: {_some(unknown)}.")
+        lookups.append(np.array([-1 if label is None else position[label] for label in found], dtype=np.intp))
+    return _translate(true_codes, lookups[0]), _translate(predicted_codes, lookups[1]), classes
+
+
+def _translate(codes: np.ndarray, lookup: np.ndarray) -> np.ndarray:
+    """Replace codes by positions; most binary labels are their own position already."""
+    return codes if np.array_equal(lookup, np.arange(len(lookup))) else lookup[codes]
+
+
+def _direct_codes(true: Any, predicted: Any) -> "tuple[np.ndarray, np.ndarray, list, list] | None":
+    """Code integers of a small range by subtracting the least; labels that do not occur are None."""
+    if not all(isinstance(column, np.ndarray) and column.dtype.kind in "biu" for column in (true, predicted)):
+        return None
+    low = min(int(true.min()), int(predicted.min()))
+    high = max(int(true.max()), int(predicted.max()))
+    if high - low >= _DIRECT_RANGE or max(abs(low), abs(high)) > 2**62:
+        return None
+    coded, found = [], []
+    plain = bool if true.dtype.kind == predicted.dtype.kind == "b" else int
+    for column in (true, predicted):
+        codes = column.astype(np.intp, copy=False)
+        codes = codes - low if low else codes
+        occurs = np.bincount(codes, minlength=high - low + 1) > 0
+        coded.append(codes)
+        found.append([plain(low + k) if present else None for k, present in enumerate(occurs)])
+    return coded[0], coded[1], found[0], found[1]
+
+
+def _factorize(column: Any, name: str) -> tuple[np.ndarray, list[Any]]:
+    try:
+        codes, uniques = pd.factorize(column)
+    except TypeError as error:
+        raise TypeError(f"{name} must hold class labels that can be hashed ({error}).") from None
+    missing = np.flatnonzero(codes < 0)
+    if missing.size:
+        raise ValueError(f"{name} has missing values: {missing.size} of {len(codes)} rows, first at row {missing[0]}.")
+    found = [label.item() if isinstance(label, np.generic) else label for label in uniques]
+    odd = next((label for label in found if isinstance(label, float) and not label.is_integer()), None)
+    if odd is not None:
+        raise ValueError(f"{name} must hold class labels, not scores; got {odd!r}.")
+    return codes, found
+
+
+def _check_labels(labels: Any) -> tuple[Any, ...]:
+    column = _label_column(labels, "labels")
+    codes, found = _factorize(column, "labels")
+    if len(found) != len(codes) or not found:
+        raise ValueError(f"labels must list every class once; got {_some(list(labels))}.")
+    return tuple(found)
+
+
+def _union(true_labels: list, predicted_labels: list) -> tuple[Any, ...]:
+    found = {label for label in true_labels + predicted_labels if label is not None}
+    if len(found) == 1:  # 0 and 1, or -1 and 1, are a pair even if a fold holds only one of them
+        (only,) = found
+        if isinstance(only, int | float) and only in (-1, 0, 1):
+            found = {-1, 1} if only == -1 else {False, True} if isinstance(only, bool) else {0, 1}
+    try:
+        return tuple(sorted(found))
+    except TypeError:
+        kinds = sorted({type(label).__name__ for label in found})
+        raise TypeError(
+            f"y_true and y_pred must hold labels of one kind; got {' and '.join(kinds)}. Convert one of them."
+        ) from None
+
+
+def _with_empty_groups(
+    codes: np.ndarray, groups: tuple[Hashable, ...], sensitive_features: Any
+) -> tuple[np.ndarray, tuple[Hashable, ...]]:
+    """Add the categories that a single pandas categorical column declares and that have no row."""
+    column = sensitive_features
+    if isinstance(column, pd.DataFrame) and column.shape[1] == 1:
+        column = column.iloc[:, 0]
+    dtype = getattr(column, "dtype", None)
+    if not isinstance(dtype, pd.CategoricalDtype):
+        return codes, groups
+    empty = [category for category in dtype.categories.tolist() if category not in set(groups)]
+    if not empty:
+        return codes, groups
+    try:
+        declared = tuple(sorted([*groups, *empty]))
+    except TypeError:
+        declared = (*groups, *empty)
+    return np.array([declared.index(group) for group in groups])[codes], declared
+
+
+def _check_weight(sample_weight: Any, n: int) -> np.ndarray:
+    try:
+        weight = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"sample_weight must hold one number per row ({error}).") from None
+    if weight.shape != (n,):
+        raise ValueError(f"sample_weight must have shape ({n},), one number per row; got shape {weight.shape}.")
+    bad = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))
+    if bad.size:
+        raise ValueError(f"sample_weight must be finite and not negative; got {weight[bad[0]]} at row {bad[0]}.")
+    if not weight.any():
+        raise ValueError("sample_weight is zero in every row; at least one row must count.")
+    return weight
+
+
+def _some(labels: Any, most: int = 10) -> str:
+    """Write a list of labels, shortened if it is long."""
+    listed = ", ".join(repr(label) for label in list(labels)[:most])
+    return f"[{listed}{', ...' if len(labels) > most else ''}]"
