@@ -65,7 +65,7 @@ def fetch_celeba_attributes(
     >>> from skfairdp.datasets import fetch_celeba_attributes
     >>> celeba = fetch_celeba_attributes(as_frame=True)  # doctest: +SKIP
     >>> celeba.target.groupby(celeba.sensitive_features).mean().round(3).to_dict()  # doctest: +SKIP
-    {'Male': 0.4, 'not Male': 0.54}
+    {'Male': 0.4, 'not Male': 0.541}
     """
     check_choice(subset, "subset", ("all", *_SUBSETS))
     several = [sensitive] if isinstance(sensitive, str) else list(sensitive)

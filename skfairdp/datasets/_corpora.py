@@ -165,7 +165,7 @@ def fetch_mrpc(
     data_home: str | os.PathLike[str] | None = None,
     download_if_missing: bool = True,
 ) -> Any:
-    """Load the Microsoft Research paraphrase corpus: do two sentences say the same?
+    """Load the Microsoft Research paraphrase corpus, to predict whether two sentences say the same.
 
     Parameters
     ----------

@@ -67,7 +67,7 @@ def fetch_adult(
     data_home: str | os.PathLike[str] | None = None,
     download_if_missing: bool = True,
 ) -> Any:
-    """Load the Adult data set: does a person earn more than 50,000 dollars a year?
+    """Load the Adult data set, to predict whether a person earns more than 50,000 dollars a year.
 
     Parameters
     ----------
@@ -192,7 +192,7 @@ def fetch_credit_default(
     data_home: str | os.PathLike[str] | None = None,
     download_if_missing: bool = True,
 ) -> Any:
-    """Load the default of credit card clients data set: will a client default next month?
+    """Load the credit card clients of a bank, to predict whether a client defaults next month.
 
     Parameters
     ----------
@@ -253,7 +253,7 @@ def fetch_bank_marketing(
     data_home: str | os.PathLike[str] | None = None,
     download_if_missing: bool = True,
 ) -> Any:
-    """Load the bank marketing data set: does a client subscribe a term deposit?
+    """Load the bank marketing data set, to predict whether a client subscribes a term deposit.
 
     Parameters
     ----------
@@ -312,7 +312,7 @@ def fetch_parkinsons(
     data_home: str | os.PathLike[str] | None = None,
     download_if_missing: bool = True,
 ) -> Any:
-    """Load the Parkinsons telemonitoring data set: how strong are a patient's symptoms?
+    """Load the Parkinsons telemonitoring data set, to predict how strong a patient's symptoms are.
 
     Parameters
     ----------
