@@ -5,6 +5,7 @@ from skfairdp import (
     INLPEraser,
     LaplacePrivatizer,
     LEACEEraser,
+    OMEEncoder,
 )
 
 #: One instance per configuration that scikit-learn's checks run on. An estimator that is not here fails
@@ -15,4 +16,7 @@ ESTIMATORS: list = [
     LaplacePrivatizer(epsilon=8.0, norm="minmax", random_state=0),
     INLPEraser(n_iterations=2),
     LEACEEraser(),
+    OMEEncoder(),
+    OMEEncoder(epsilon=30.0, protocol="optimal", random_state=0),
+    OMEEncoder(epsilon=30.0, protocol="optimal", objective="posterior"),
 ]

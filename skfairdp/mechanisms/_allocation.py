@@ -23,8 +23,8 @@ from skfairdp.mechanisms._randomised_response import (
     logits_loss,
 )
 
-#: ``w**2 tanh(e/2) (1 - tanh(e/2)**2)`` is largest here; beyond it, the gain of a bit is concave in its budget.
-_INFLECTION = 1 / math.sqrt(3)
+#: The budget where ``tanh(e/2)**2`` turns from convex to concave: ``tanh(e/2) = 1 / sqrt(3)``.
+_INFLECTION = 2 * math.atanh(1 / math.sqrt(3))
 
 
 def unbiased_error(weights: np.ndarray, bit_epsilon: np.ndarray) -> float:
@@ -140,6 +140,8 @@ def allocate_posterior(epsilon: float, n_features: int, weights: np.ndarray) -> 
     for full in range(len(weights)):  # levels that every feature gets; the next is given to some
         gains, budgets = _posterior_levels(epsilon, n_features, weights[: full + 1])
         n = int(np.argmax(gains))
+        if gains[n] == -math.inf:
+            break  # more levels would need more budget still
         if gains[n] > best[0]:
             best = (float(gains[n]), n + 1, budgets[n])
     _, n, levels = best
@@ -156,29 +158,43 @@ def _posterior_levels(epsilon: float, n_features: int, weights: np.ndarray) -> t
     counts[:, -1] = n
     if len(weights) == 1:
         budgets = (epsilon / n)[:, None]
-    else:
-        steepest = _INFLECTION * (1 - _INFLECTION**2)
-        high = np.full(n_features, math.log(weights[-1] ** 2 * steepest))
-        low = high - 2 * LARGEST_LOGIT
-        for _ in range(80):
-            middle = (low + high) / 2
-            above = (counts * _posterior_budgets(middle, weights)).sum(axis=1) > epsilon
-            low, high = np.where(above, middle, low), np.where(above, high, middle)
-        budgets = _posterior_budgets(high, weights)
-    spent = (counts * budgets).sum(axis=1)
-    gains = (counts * weights**2 / 4 * np.tanh(budgets / 2) ** 2).sum(axis=1)
-    # Too many bits for the budget: they would lie on the convex part, where fewer bits do better.
-    gains[spent > epsilon * (1 + 1e-9)] = -math.inf
-    return gains, budgets * np.minimum(1.0, epsilon / spent)[:, None]
+        return _posterior_gains(budgets, counts, weights), budgets
+    # The last level may lie a little below the inflection, if the curvature of the others makes up for it.
+    best, division = np.full(n_features, -math.inf), np.zeros(counts.shape)
+    for low, high in ((_INFLECTION / 2, _INFLECTION), (_INFLECTION, 4 * LARGEST_LOGIT)):
+        last = _bisect_last(epsilon, counts, weights, low, high)
+        budgets = _posterior_budgets(last, weights)
+        spent = (counts * budgets).sum(axis=1)
+        gains = _posterior_gains(budgets, counts, weights)
+        gains[spent > epsilon * (1 + 1e-9)] = -math.inf  # the budget does not reach so many bits
+        better = gains > best
+        best[better] = gains[better]
+        division[better] = budgets[better] * np.minimum(1.0, epsilon / spent[better])[:, None]
+    return best, division
 
 
-def _posterior_budgets(log_nu: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Solve ``t (1 - t**2) = nu / w**2`` for its largest root ``t = tanh(e/2)``."""
-    c = np.exp(log_nu)[:, None] / weights**2
+def _bisect_last(epsilon: float, counts: np.ndarray, weights: np.ndarray, low: float, high: float) -> np.ndarray:
+    """Find the budget of a bit of the last level, between low and high, at which all levels spend epsilon."""
+    lows, highs = np.full(len(counts), low), np.full(len(counts), high)
+    for _ in range(80):
+        middle = (lows + highs) / 2
+        above = (counts * _posterior_budgets(middle, weights)).sum(axis=1) > epsilon
+        lows, highs = np.where(above, lows, middle), np.where(above, middle, highs)
+    return lows
+
+
+def _posterior_gains(budgets: np.ndarray, counts: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    return (counts * weights**2 / 4 * np.tanh(budgets / 2) ** 2).sum(axis=1)
+
+
+def _posterior_budgets(last: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Give the levels before the last the budget that makes ``w**2 t (1 - t**2)`` equal, with the largest root ``t``."""
+    slope = np.tanh(last / 2) / np.cosh(last / 2) ** 2
+    c = slope[:, None] * weights[-1] ** 2 / weights[:-1] ** 2
     t = 2 / math.sqrt(3) * np.cos(np.arccos(np.clip(-1.5 * math.sqrt(3) * c, -1, 1)) / 3)
     # Near certainty 1 - t cancels; there t (1 - t) (1 + t) = c gives it directly.
     rest = np.where(c < 1e-4, c / (t * (1 + t)), 1 - t)
-    return np.log((2 - rest) / rest)
+    return np.column_stack([np.log((2 - rest) / rest), last])
 
 
 def allocated_channel(bit_epsilon: np.ndarray, epsilon: float) -> BinaryChannel:

@@ -6,6 +6,7 @@ words, so the privacy loss is known from the integers that are really used.
 """
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -89,7 +90,7 @@ class BinaryChannel:
 
         The channels are independent and any two codes are neighbours, so the losses add.
         """
-        return _total(self.bit_epsilon)
+        return _total(Counter(zip(self.one_to_one.tolist(), self.zero_to_one.tolist())))
 
     def worst_code(self) -> np.ndarray:
         """Return a code whose likelihood ratio with its complement reaches ``epsilon``."""
@@ -135,8 +136,9 @@ def _log_ratio(a: int, b: int) -> float:
     return math.log1p((a - b) / b) if a >= b else -math.log1p((b - a) / a)
 
 
-def _total(losses: Iterable[float]) -> float:
-    return math.fsum(losses) * _ROUND_UP
+def _total(pairs: Counter[tuple[int, int]]) -> float:
+    """Sum the losses of channels, given how often each pair of counts occurs; the same pairs give the same float."""
+    return math.fsum(n * channel_loss(p, q) for (p, q), n in pairs.items()) * _ROUND_UP
 
 
 def threshold(logit: float, *, up: bool) -> int:
@@ -186,7 +188,10 @@ def channel_from_logits(logit_p: np.ndarray, logit_q: np.ndarray) -> BinaryChann
 
 def logits_loss(levels: Iterable[tuple[float, float, int]]) -> float:
     """Exact loss of ``count`` bits at each level ``(logit_p, logit_q, count)``."""
-    return _total(n * channel_loss(*channel_counts(a, b)) for a, b, n in levels)
+    pairs: Counter[tuple[int, int]] = Counter()
+    for a, b, n in levels:
+        pairs[channel_counts(a, b)] += n
+    return _total(pairs)
 
 
 def largest_within(loss: Callable[[float], float], epsilon: float, low: float, high: float) -> float:

@@ -160,14 +160,14 @@ class WordDropout(TransformerMixin, SkfairdpEstimator):
         )
         return _like(X, [" ".join(words) for words in masked])
 
-    def amplify(self, guarantee: PrivacyGuarantee, *, n_words: int = 1) -> PrivacyGuarantee:
+    def amplify(self, guarantee: PrivacyGuarantee, *, n_changed: int = 1) -> PrivacyGuarantee:
         """Return the word-level guarantee of a mechanism that reads the masked documents.
 
         Parameters
         ----------
         guarantee : PrivacyGuarantee
             What the mechanism guarantees for any two records, masked ones included.
-        n_words : int, default=1
+        n_changed : int, default=1
             Number of words in which neighbouring documents differ.
 
         Returns
@@ -176,7 +176,7 @@ class WordDropout(TransformerMixin, SkfairdpEstimator):
             With ``unit="word"``.
         """
         check_is_fitted(self)
-        amplified = amplify_by_dropout(guarantee, self.dropout_rate_, n_words=n_words)
+        amplified = amplify_by_dropout(guarantee, self.dropout_rate_, n_changed=n_changed)
         return amplified if self._stream.secure else replace(amplified, reproducible=True)
 
     def _read_sensitive_words(self) -> SensitiveWords | None:
