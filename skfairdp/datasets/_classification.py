@@ -80,17 +80,9 @@ def make_biased_classification(
     Returns
     -------
     data : :class:`~sklearn.utils.Bunch`
-        With the keys
-
-        data : ndarray or DataFrame of shape (n_samples, n_features)
-        target : ndarray or Series of int
-        sensitive_features : ndarray or Series of int
-        feature_names, target_names, group_names : list of str
-        joint : ndarray of shape (n_classes, n_groups)
-            The probability of each pair of label and group.
-        frame : DataFrame or None
-            All columns, with ``as_frame=True``.
-        DESCR : str
+        With the keys `data` (of shape (n_samples, n_features)), `target` and `sensitive_features` (ints),
+        `feature_names`, `target_names`, `group_names`, `joint` (the probability of each pair of label and group, of
+        shape (n_classes, n_groups)), `frame` (all columns, with ``as_frame=True``) and `DESCR`.
 
     (data, target) : tuple
         With ``return_X_y=True``.

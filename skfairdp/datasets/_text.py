@@ -75,18 +75,9 @@ def make_biased_text(
     Returns
     -------
     data : :class:`~sklearn.utils.Bunch`
-        With the keys
-
-        data : ndarray of str objects, or Series
-        target : ndarray or Series of int, indexing ``target_names``
-        sensitive_features : ndarray of str objects, or Series
-            The author's region.
-        target_names, group_names : list of str
-        joint : ndarray of shape (n_classes, n_groups)
-            The probability of each pair of label and group.
-        frame : DataFrame or None
-            All columns, with ``as_frame=True``.
-        DESCR : str
+        With the keys `data` (documents), `target` (ints that index `target_names`), `sensitive_features` (the authors'
+        regions), `feature_names`, `target_names`, `group_names`, `joint` (the probability of each pair of label and
+        group, of shape (n_classes, n_groups)), `frame` (all columns, with ``as_frame=True``) and `DESCR`.
 
     (data, target) : tuple
         With ``return_X_y=True``.

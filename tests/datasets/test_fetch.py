@@ -14,7 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from skfairdp.datasets import _fetch
+from skfairdp.datasets import _fetch, _files, fetch_parkinsons
 from skfairdp.datasets._fetch import RemoteFile, checked_path, read
 
 CONTENT = bytes(range(256)) * 400
@@ -285,6 +285,21 @@ def test_a_folder_that_cannot_be_written_is_passed_over(server, tmp_path, monkey
     assert _fetch.locate(file, None, True) == tmp_path / "home/.cache/skfairdp/set/table.csv"
     with pytest.raises(PermissionError, match="none of them can be written"):
         _fetch.locate(file, obstacle, True)
+
+
+def test_a_loader_downloads_what_it_reads(server, tmp_path, monkeypatch):
+    content = (
+        b"subject#,age,sex,test_time,motor_UPDRS,total_UPDRS,PPE\n1,72,0,5.6,28.2,34.4,0.16\n2,58,1,1.5,9.1,11.0,0.1\n"
+    )
+    archive = zipped(**{"parkinsons_updrs.data": content})
+    source = server.page("/parkinsons.zip", good(archive)) + "!parkinsons_updrs.data"
+    monkeypatch.setattr(_files, "PARKINSONS", remote(source, content=content, path=_files.PARKINSONS.path))
+    voices = fetch_parkinsons(preset="pate", data_home=tmp_path)
+    assert voices.target.tolist() == [1, 0]
+    assert voices.sensitive_features.tolist() == ["male", "female"]
+    assert voices.subject.tolist() == [1, 2]
+    fetch_parkinsons(data_home=tmp_path, download_if_missing=False)
+    assert files_below(tmp_path) == ["parkinsons/parkinsons_updrs.data"]
 
 
 def test_progress_is_shown(server, tmp_path, monkeypatch):
