@@ -35,18 +35,20 @@ def worst_case_pair(estimator: Any, n_features: int | None = None) -> tuple[np.n
     >>> x, x_prime
     (array([0., 1., 1., 1.]), array([1., 0., 0., 0.]))
     """
-    width = _check_width(getattr(estimator, "n_features_in_", None) if n_features is None else n_features)
     own = getattr(estimator, "_worst_case_pair", None)
+    noise = _noise_of(estimator)
+    if own is None and noise is None:
+        raise TypeError(
+            f"The worst-case neighbours of {type(estimator).__name__} are not known. Give x and x_prime yourself, or "
+            "give the class a method _worst_case_pair(n_features) that returns them; audit the last step of a pipeline."
+        )
+    width = _check_width(getattr(estimator, "n_features_in_", None) if n_features is None else n_features)
     if own is not None:
         x, x_prime = own(width)
         return np.asarray(x), np.asarray(x_prime)
-    noise = _noise_of(estimator)
-    if noise is None:
-        raise TypeError(
-            f"The worst-case neighbours of {type(estimator).__name__} are not known. Give x and x_prime yourself, or "
-            "give the class a method _worst_case_pair(n_features) that returns them; of a pipeline, audit the last step."
-        )
-    return farthest_rows(getattr(estimator, "norm", "l2"), width, noise=noise, clip_norm=_radius(estimator))
+    return farthest_rows(
+        getattr(estimator, "norm", "l2"), width, noise=noise or "laplace", clip_norm=_radius(estimator)
+    )
 
 
 def farthest_rows(

@@ -1,0 +1,215 @@
+"""The auditor: false alarms, claims, scores, and what it says."""
+
+import math
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, TransformerMixin
+
+from skfairdp.accounting import PrivacyGuarantee
+from skfairdp.auditing import EpsilonAudit, audit_epsilon
+from tests.auditing._releases import LaplaceNoise, RandomisedResponse
+
+E1 = np.array([1.0, 0.0, 0.0])
+
+
+def as_score(outputs):
+    return outputs[:, 0]
+
+
+def false_alarms(bound_of, n_audits):
+    """How many audits of randomised response at epsilon = 1 say more than 1."""
+    alarms = 0
+    for seed in range(n_audits):
+        audit = audit_epsilon(
+            RandomisedResponse(1.0, 4, seed), [0], [2], n_trials=2000, score=as_score, claimed=1.0, random_state=seed
+        )
+        alarms += bound_of(audit) > 1.0
+    return alarms
+
+
+def point_estimate(audit):
+    return math.log(max(audit.count_more, 1) / max(audit.count_less, 1))
+
+
+def test_an_honest_release_is_contradicted_no_more_often_than_stated():
+    """400 audits at 95 %: at most 20 alarms; the ratio of the counts themselves raises hundreds."""
+    assert false_alarms(lambda audit: audit.epsilon_lower, 400) <= 20
+    assert false_alarms(point_estimate, 100) > 20
+
+
+def test_the_same_holds_with_trained_distinguishers():
+    """20 audits of Laplace noise at epsilon = 1 (nominal: 1 alarm); all convict when half of the noise is missing."""
+
+    def alarms(scale, n_audits):
+        return sum(
+            audit_epsilon(
+                LaplaceNoise(scale, seed, tells_ratio=False),
+                E1[:1],
+                -E1[:1],
+                n_trials=1500,
+                claimed=1.0,
+                random_state=seed,
+            ).contradicts
+            for seed in range(n_audits)
+        )
+
+    assert alarms(2.0, 20) <= 1
+    assert alarms(1.0, 4) == 4
+
+
+@pytest.mark.parametrize("score", ["likelihood", "trained", "all"])
+def test_the_bound_comes_close_to_the_truth(score):
+    audit = audit_epsilon(LaplaceNoise(2.0, 0), E1, -E1, score=score, claimed=1.0, random_state=0)
+    assert 0.85 < audit.epsilon_lower <= 1.0
+    assert not audit.contradicts
+    assert audit.contradicts is (audit.epsilon_lower > audit.claimed_epsilon)
+
+
+def test_more_trials_see_more():
+    bounds = [audit_epsilon(LaplaceNoise(2.0, 0), E1, -E1, n_trials=n).epsilon_lower for n in (500, 20_000, 500_000)]
+    assert bounds == sorted(bounds)
+    assert 0.98 < bounds[-1] <= 1
+
+
+def test_delta_is_taken_off():
+    """One-coordinate Laplace at epsilon = 1 is (0.5, 0.2212)-private: nothing above 0.5 at that delta."""
+    delta = 1 - math.exp((0.5 - 1) / 2)
+    audit = audit_epsilon(LaplaceNoise(2.0, 0), E1, -E1, n_trials=100_000, delta=delta, claimed=0.5)
+    assert 0.35 < audit.epsilon_lower <= 0.5
+    smaller = audit_epsilon(LaplaceNoise(2.0, 0), E1, -E1, n_trials=100_000, delta=delta / 2, claimed=0.5)
+    assert smaller.contradicts, "the planted claim, half of that delta, must be convicted"
+
+
+def test_a_release_without_noise_is_found_at_once():
+    audit = audit_epsilon(lambda X: X, [0.0], [1.0], n_trials=1000, claimed=5.0, random_state=0)
+    assert audit.epsilon_lower == pytest.approx(audit.cap)
+    assert "epsilon_lower=4.9" in repr(audit)
+    assert not audit.contradicts, "1000 trials cannot reach 5, and the sentence says so"
+    assert "beyond the reach" in str(audit)
+
+
+def test_documents_go_in_and_out():
+    rng = np.random.default_rng(0)
+
+    def mask(documents):
+        return [" ".join(w if rng.random() < 0.5 else "*" for w in d.split()) for d in documents]
+
+    audit = audit_epsilon(mask, "my cat sleeps", "my dog sleeps", n_trials=2000, random_state=0)
+    assert audit.epsilon_lower > 4, "a word that is not masked gives itself away"
+
+
+def test_rows_that_share_noise_are_audited_one_by_one():
+    """Noise shared by a whole call shows only when the rows of a call are many; a call per row is honest."""
+    rng = np.random.default_rng(0)
+    audit = audit_epsilon(
+        lambda X: np.round(X + rng.laplace(0, 2.0), 2), [1.0], [-1.0], n_trials=4000, rows_per_call=1, score=as_score
+    )
+    assert 0.7 < audit.epsilon_lower <= 1
+
+
+class Noisy(TransformerMixin, BaseEstimator):
+    """A transformer with a receipt, for the ways in which a claim is found."""
+
+    def fit(self, X, y=None):
+        self.rng_ = np.random.default_rng(0)
+        self.privacy_ = PrivacyGuarantee(4.0, 1e-3, mechanism="laplace", published_epsilon=0.5)
+        self.feature_names_in_ = np.array(["a"], dtype=object)
+        self.n_features_in_ = 1
+        return self
+
+    def transform(self, X):
+        return np.round(X["a"].to_numpy() + self.rng_.laplace(0, 2.0, len(X)), 2)
+
+    def _worst_case_pair(self, n_features):
+        return [1.0] * n_features, [-1.0] * n_features
+
+
+def test_the_claim_comes_from_the_release_unless_given():
+    release = Noisy().fit(None)
+    own = audit_epsilon(release, random_state=0)
+    assert (own.claimed_epsilon, own.delta, own.contradicts) == (4.0, 1e-3, False)
+    published = audit_epsilon(release, claimed="published", random_state=0)
+    assert (published.claimed_epsilon, published.delta, published.contradicts) == (0.5, 1e-3, True)
+    given = audit_epsilon(release, claimed=PrivacyGuarantee(0.6, mechanism="laplace"), random_state=0)
+    assert (given.claimed_epsilon, given.delta, given.contradicts) == (0.6, 0.0, True)
+
+
+def test_a_smaller_delta_than_the_claimed_one_is_refused():
+    with pytest.raises(ValueError, match=r"delta must be at least the claimed one, 0\.001"):
+        audit_epsilon(Noisy().fit(None), delta=1e-6)
+
+
+def test_without_a_claim_nothing_is_contradicted():
+    audit = audit_epsilon(LaplaceNoise(2.0, 0), E1, -E1, n_trials=1000)
+    assert audit.claimed_epsilon is None
+    assert not audit.contradicts
+    assert "nothing was claimed" in str(audit)
+
+
+def test_the_distinguishers_are_reproducible():
+    bounds = {
+        audit_epsilon(LaplaceNoise(2.0, 0, tells_ratio=False), E1, -E1, n_trials=2000, random_state=3).epsilon_lower
+        for _ in range(2)
+    }
+    assert len(bounds) == 1
+
+
+def test_what_an_audit_says():
+    audit = audit_epsilon(LaplaceNoise(1.0, 0), E1, -E1, claimed=1.0)
+    assert isinstance(audit, EpsilonAudit)
+    assert "The claim of epsilon = 1 is false" in audit.verdict
+    assert audit.verdict in str(audit)
+    assert f"{audit.count_more} of 10000 releases of" in audit.event
+    assert "score >=" in audit.event or "score <=" in audit.event
+    page = audit._repr_html_()
+    assert "&gt;=" in page or "&lt;=" in page
+    assert "claim contradicted" in page
+    with pytest.raises(AttributeError):
+        audit.epsilon_lower = 0.0
+
+
+def test_infinite_claims_are_never_contradicted():
+    audit = audit_epsilon(lambda X: X, [0.0], [1.0], n_trials=1000, claimed=math.inf, random_state=0)
+    assert not audit.contradicts
+    assert "claims no protection" in str(audit)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"n_trials": 10}, "n_trials must be a whole number of at least 200; got 10"),
+        ({"n_trials": 1e4}, "n_trials must be a whole number"),
+        ({"rows_per_call": 0}, "rows_per_call must be a whole number of at least 1; got 0"),
+        ({"confidence": 95}, r"confidence must be a number in \(0, 1\)"),
+        ({"confidence": True}, "confidence must be a number"),
+        ({"claimed": "printed"}, "claimed must be a PrivacyGuarantee, a number, or 'published'; got 'printed'"),
+        ({"claimed": "published"}, "needs a release whose privacy_ names a published_epsilon"),
+        ({"claimed": -1.0}, "claimed must be a number 0 or more"),
+        ({"delta": 1.0}, "delta must be a probability"),
+        ({"score": "best"}, "score must be a function of the outputs or one of"),
+        ({"score": "likelihood"}, r"needs a release with log_likelihood_ratio\(y, x, x_prime\); function has none"),
+        ({"score": lambda outputs: [1.0]}, "must return one number per output"),
+    ],
+)
+def test_bad_arguments_are_named(arguments, message):
+    rng = np.random.default_rng(0)
+
+    def release(X):
+        return X + rng.normal(size=X.shape)
+
+    with pytest.raises((ValueError, TypeError), match=message):
+        audit_epsilon(release, [0.0], [1.0], **arguments)
+
+
+def test_outputs_whose_shape_differs_are_named():
+    with pytest.raises(ValueError, match="their shape alone tells them apart"):
+        audit_epsilon(lambda X: X if X[0, 0] else np.c_[X, X], [0.0], [1.0])
+
+
+def test_scores_that_are_nan_are_an_event_like_any_other():
+    def score(outputs):
+        return np.where(outputs[:, 0] > 0, np.nan, 0.0)
+
+    audit = audit_epsilon(lambda X: X, [0.0], [1.0], score=score)
+    assert audit.epsilon_lower == pytest.approx(audit.cap)
