@@ -1,0 +1,38 @@
+"""The torch toolbox: the only folder that imports torch or skorch, and only when one of its names is used."""
+
+import importlib
+from typing import Any
+
+#: Which file each name lives in.
+_FILE = {
+    "CodeChannel": "_channels",
+    "FederateLoss": "_losses",
+    "FederateModule": "_networks",
+    "FederateNet": "_training",
+    "FederateSettings": "_federate",
+    "LaplaceChannel": "_channels",
+    "OpenChannel": "_channels",
+    "ProbeClassifier": "_probe",
+    "class_probabilities": "_federate",
+    "expected_gap": "_losses",
+    "limit_threads": "_threads",
+    "mlp": "_networks",
+    "release": "_federate",
+    "reverse_gradient": "_reversal",
+    "torch_generator": "_random",
+    "train_net": "_federate",
+}
+
+__all__ = list(_FILE)  # noqa: PLE0605
+
+
+def __getattr__(name: str) -> Any:
+    if name in _FILE:
+        value = getattr(importlib.import_module(f"{__name__}.{_FILE[name]}"), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
