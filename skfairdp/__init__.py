@@ -30,6 +30,7 @@ _HOME = {
     "SensitiveFeaturesNotRoutedError": "exceptions",
     "SensitivityBounds": "metrics",
     "UndefinedGroupMetricWarning": "exceptions",
+    "WordDropout": "preprocessing",
     "accuracy_gap": "metrics",
     "accuracy_gap_scorer": "metrics",
     "amplify_by_dropout": "accounting",

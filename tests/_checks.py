@@ -6,6 +6,7 @@ from skfairdp import (
     LaplacePrivatizer,
     LEACEEraser,
     OMEEncoder,
+    WordDropout,
 )
 
 #: One instance per configuration that scikit-learn's checks run on. An estimator that is not here fails
@@ -19,4 +20,5 @@ ESTIMATORS: list = [
     OMEEncoder(),
     OMEEncoder(epsilon=30.0, protocol="optimal", random_state=0),
     OMEEncoder(epsilon=30.0, protocol="optimal", objective="posterior"),
+    WordDropout(),
 ]

@@ -188,7 +188,7 @@ def _posterior_gains(budgets: np.ndarray, counts: np.ndarray, weights: np.ndarra
 
 
 def _posterior_budgets(last: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Give the levels before the last the budget that makes ``w**2 t (1 - t**2)`` equal, with the largest root ``t``."""
+    """Give earlier levels the budget that makes ``w**2 t (1 - t**2)`` equal, with the largest root ``t``."""
     slope = np.tanh(last / 2) / np.cosh(last / 2) ** 2
     c = slope[:, None] * weights[-1] ** 2 / weights[:-1] ** 2
     t = 2 / math.sqrt(3) * np.cos(np.arccos(np.clip(-1.5 * math.sqrt(3) * c, -1, 1)) / 3)

@@ -5,6 +5,7 @@ from skfairdp.preprocessing._inlp import INLPEraser
 from skfairdp.preprocessing._laplace import LaplacePrivatizer
 from skfairdp.preprocessing._leace import LEACEEraser
 from skfairdp.preprocessing._ome import OMEEncoder
+from skfairdp.preprocessing._word_dropout import WordDropout
 
 __all__ = [
     "GaussianPrivatizer",
@@ -12,4 +13,5 @@ __all__ = [
     "LEACEEraser",
     "LaplacePrivatizer",
     "OMEEncoder",
+    "WordDropout",
 ]

@@ -78,10 +78,10 @@ class WordDropout(TransformerMixin, SkfairdpEstimator):
     --------
     >>> from skfairdp import WordDropout
     >>> from skfairdp.accounting import PrivacyGuarantee
-    >>> dropout = WordDropout(rate=0.5, sensitive_words=["Alice"], random_state=1).fit([])
+    >>> dropout = WordDropout(rate=0.5, sensitive_words=["Alice"], random_state=1).fit()
     >>> dropout.transform(["Alice's brother likes the very long road home"])
-    ['[MASK] brother likes [MASK] very [MASK] road [MASK]']
-    >>> round(WordDropout(rate=0.5).fit([]).amplify(PrivacyGuarantee(1.0, mechanism="laplace")).epsilon, 6)
+    ['[MASK] [MASK] [MASK] the [MASK] long [MASK] [MASK]']
+    >>> round(WordDropout(rate=0.5).fit().amplify(PrivacyGuarantee(1.0, mechanism="laplace")).epsilon, 6)
     0.620115
     """
 
@@ -207,7 +207,7 @@ def _read_documents(X: Any) -> list[str]:
         raise ValueError(f"X must be a collection of documents; got a single {type(X).__name__}.")
     if getattr(X, "ndim", 1) != 1 or hasattr(X, "columns"):
         raise ValueError(
-            f"X must be one-dimensional, one document per row; got shape {np.shape(X)}. Give one column of the table."
+            f"X must be one-dimensional, one document per row; got a table ({type(X).__name__}). Give one column of the table."
         )
     documents = list(X)
     for i, document in enumerate(documents):
