@@ -1,0 +1,116 @@
+"""GaussianPrivatizer: what it releases, what it says about it, and what it refuses."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse, stats
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+
+from skfairdp import GaussianPrivatizer
+from skfairdp.accounting import gaussian_epsilon
+from skfairdp.mechanisms import normalise
+
+
+@pytest.fixture
+def H():
+    return np.random.default_rng(0).normal(size=(300, 8))
+
+
+@pytest.mark.parametrize(("epsilon", "delta", "ratio"), [(1.0, 1e-5, 3.730632), (8.0, 1e-6, 0.652935)])
+def test_the_receipt_is_that_of_what_runs(H, epsilon, delta, ratio):
+    privatizer = GaussianPrivatizer(epsilon, delta, clip_norm=3.0).fit(H)
+    privacy = privatizer.privacy_
+    assert (privacy.epsilon, privacy.delta, privacy.mechanism) == (epsilon, delta, "gaussian")
+    assert privatizer.sensitivity_ == 6.0
+    assert ratio * (1 - 1e-6) < privatizer.noise_scale_ / 6.0 < ratio * 1.006
+    assert gaussian_epsilon(delta, privacy.gaussian_mu) == pytest.approx(epsilon)
+    assert privacy.gaussian_mu >= privatizer.sensitivity_ / privatizer.noise_scale_
+
+
+def test_noise_has_the_scale_that_the_object_names():
+    H = np.random.default_rng(0).normal(size=(10_000, 6))
+    privatizer = GaussianPrivatizer(epsilon=3.0, clip_norm=2.0, random_state=1).fit(H)
+    noise = (privatizer.transform(H) - normalise(H, "l2", 2.0)).reshape(-1)
+    assert stats.kstest(noise, "norm", args=(0, privatizer.noise_scale_)).pvalue > 1e-4
+    assert stats.kstest(noise, "norm", args=(0, 1.1 * privatizer.noise_scale_)).pvalue < 1e-12
+
+
+def test_infinite_epsilon_switches_the_noise_off(H):
+    privatizer = GaussianPrivatizer(epsilon=math.inf).fit(H)
+    assert np.array_equal(privatizer.transform(H), normalise(H, "l2"))
+    assert math.isinf(privatizer.privacy_.epsilon)
+    assert privatizer.privacy_.gaussian_mu is None
+    y = normalise(H[:1], "l2")
+    assert privatizer.log_likelihood_ratio(y, H[0], H[1]).tolist() == [math.inf]
+
+
+@pytest.mark.parametrize("random_state", [None, 0])
+def test_every_call_draws_fresh_noise(H, random_state):
+    privatizer = GaussianPrivatizer(random_state=random_state).fit(H)
+    assert (privatizer.transform(H) != privatizer.transform(H)).mean() > 0.99
+    assert privatizer.privacy_.reproducible == (random_state is not None)
+
+
+def test_containers_and_names(H):
+    frame = pd.DataFrame(H, columns=[f"f{i}" for i in range(8)])
+    out = GaussianPrivatizer(random_state=0).set_output(transform="pandas").fit_transform(frame)
+    assert list(out.columns) == list(frame.columns)
+    plain = GaussianPrivatizer(random_state=0).fit_transform(H)
+    assert np.array_equal(out.to_numpy(), plain)
+    assert np.array_equal(GaussianPrivatizer(random_state=0).fit_transform(sparse.csr_matrix(H)), plain)
+    assert GaussianPrivatizer().fit_transform(H.astype(np.float32)).dtype == np.float32
+
+
+def test_the_likelihood_ratio_is_that_of_two_normal_densities(H):
+    x, x_prime = np.array([3.0, 1.0, -2.0]), np.array([-1.0, -1.0, 2.0])
+    privatizer = GaussianPrivatizer(epsilon=2.0, random_state=0).fit(x[None])
+    y = privatizer.transform(np.tile(x, (5000, 1)))
+    ratio = privatizer.log_likelihood_ratio(y, x, x_prime)
+    centres = [normalise(row[None], "l2")[0] for row in (x, x_prime)]
+    densities = [stats.norm.logpdf(y, centre, privatizer.noise_scale_).sum(axis=1) for centre in centres]
+    np.testing.assert_allclose(ratio, densities[0] - densities[1], atol=1e-9)
+    mu = np.linalg.norm(centres[0] - centres[1]) / privatizer.noise_scale_
+    assert stats.kstest(ratio, "norm", args=(mu * mu / 2, mu)).pvalue > 1e-4
+
+
+def test_it_learns_in_a_pipeline(H):
+    y = (H[:, 0] > 0).astype(int)
+    pipe = make_pipeline(GaussianPrivatizer(epsilon=1000.0, random_state=0), LogisticRegression()).fit(H, y)
+    assert pipe.score(H, y) > 0.9
+
+
+def test_nothing_is_drawn_when_the_release_is_not_paid_for(H, monkeypatch):
+    privatizer = GaussianPrivatizer(random_state=0).fit(H)
+    expected = GaussianPrivatizer(random_state=0).fit(H).transform(H)
+
+    def refuse(guarantee):
+        raise RuntimeError("no budget")
+
+    monkeypatch.setattr(privatizer, "_spend", refuse)
+    with pytest.raises(RuntimeError, match="no budget"):
+        privatizer.transform(H)
+    monkeypatch.undo()
+    assert np.array_equal(privatizer.transform(H), expected)
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"epsilon": 0}, "epsilon must be"),
+        ({"epsilon": math.nan}, "epsilon must be"),
+        ({"delta": 0.0}, "delta must be"),
+        ({"delta": 1.0}, "delta must be"),
+        ({"delta": -0.1}, "delta must be"),
+        ({"delta": "small"}, "'delta' parameter"),
+        ({"clip_norm": -2.0}, "clip_norm must be"),
+        ({"random_state": -1}, "random_state must be"),
+    ],
+)
+def test_bad_parameters_are_refused_by_name_and_nothing_is_fitted(H, params, message):
+    privatizer = GaussianPrivatizer(**params)
+    with pytest.raises(ValueError, match=message):
+        privatizer.fit(H)
+    assert not hasattr(privatizer, "privacy_")
