@@ -155,7 +155,7 @@ def spread(factor: int, levels: int) -> float:
     return math.sqrt(sum(factor ** (2 * level) for level in range(levels)))
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=12)
 def gaussian_table(scale: float) -> AliasTable:
     """Make the table of a scale, and check its error bounds on the integers."""
     masses = _rounded_normal_masses(scale)

@@ -156,7 +156,7 @@ class LaplaceNoise:
         return digits
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=32)
 def laplace_noise(scale: float) -> LaplaceNoise:
     """Return the tables of a scale, built once."""
     return LaplaceNoise(scale)

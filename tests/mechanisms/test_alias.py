@@ -68,7 +68,7 @@ def test_counts_must_be_a_distribution(counts):
 def test_every_first_word_once_gives_every_outcome_its_exact_share():
     shares = [40000, 3, 0, 12000, 500, 13000, 33]  # of 2**16
     table = AliasTable([share << 144 for share in shares], first=-2)
-    # Thresholds are multiples of 2**144: a word that falls on one is a tie, which the next word, 0, puts at or above it.
+    # Thresholds are multiples of 2**144: a word on one is a tie, which the next word, 0, puts at or above it.
     words = [i << 16 for i in range(1 << 16)]
     got = draws(table, 1 << 16, Script(words, [0] * 100))
     assert np.bincount(got + 2, minlength=7).tolist() == shares
