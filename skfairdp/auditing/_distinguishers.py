@@ -19,7 +19,7 @@ from skfairdp._rng import RandomStream
 Score = Callable[[np.ndarray], np.ndarray]
 
 #: Wide outputs are cut to the columns that differ most; boosting looks at fewer still.
-_MAX_LINEAR_COLUMNS = 256
+_MAX_LINEAR_COLUMNS = 128
 _MAX_BOOSTED_COLUMNS = 24
 #: More rows than this do not make boosting see more.
 _MAX_BOOSTED_ROWS = 40_000
