@@ -1,5 +1,7 @@
 """Judge a model and a representation: group fairness, and what an attacker can read."""
 
+from skfairdp.metrics._code_length import CodeLength, online_code_length
+from skfairdp.metrics._empirical_privacy import empirical_privacy_score
 from skfairdp.metrics._excessive_risk import excessive_risk, excessive_risk_gap, model_sensitivity
 from skfairdp.metrics._flipping import closeness_to_boundary, flipping_probability
 from skfairdp.metrics._group_fairness import (
@@ -12,6 +14,7 @@ from skfairdp.metrics._group_fairness import (
 )
 from skfairdp.metrics._group_rates import group_rates
 from skfairdp.metrics._intervals import bootstrap_interval
+from skfairdp.metrics._leakage import leakage_report, leakage_score
 from skfairdp.metrics._pate_bounds import (
     SensitivityBounds,
     excessive_risk_bound,
@@ -30,12 +33,14 @@ from skfairdp.metrics._scorers import (
 )
 
 __all__ = [
+    "CodeLength",
     "SensitivityBounds",
     "accuracy_gap",
     "accuracy_gap_scorer",
     "bootstrap_interval",
     "closeness_to_boundary",
     "demographic_parity_gap",
+    "empirical_privacy_score",
     "equalized_odds_gap",
     "excessive_risk",
     "excessive_risk_bound",
@@ -45,10 +50,13 @@ __all__ = [
     "grms_scorer",
     "group_rates",
     "hard_label_bounds",
+    "leakage_report",
+    "leakage_score",
     "make_code_length_scorer",
     "make_fairness_scorer",
     "make_leakage_scorer",
     "model_sensitivity",
+    "online_code_length",
     "route_sensitive_features",
     "soft_label_bounds",
     "tpr_gap",

@@ -23,7 +23,7 @@ _FILE = {
     "train_net": "_federate",
 }
 
-__all__ = list(_FILE)  # noqa: PLE0605
+__all__ = list(_FILE)
 
 
 def __getattr__(name: str) -> Any:

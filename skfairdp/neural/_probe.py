@@ -95,7 +95,7 @@ class ProbeClassifier(ClassifierMixin, SkfairdpEstimator):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list]] = {
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         "hidden_size": [Interval(Integral, 1, None, closed="left")],
         "n_members": [Interval(Integral, 2, None, closed="left")],
         "weight_decay": [Interval(Real, 0, None, closed="left")],
@@ -211,7 +211,12 @@ class _Team:
     """
 
     def __init__(
-        self, rows: torch.Tensor, codes: torch.Tensor, n_classes: int, settings: ProbeClassifier, generator: torch.Generator
+        self,
+        rows: torch.Tensor,
+        codes: torch.Tensor,
+        n_classes: int,
+        settings: ProbeClassifier,
+        generator: torch.Generator,
     ):
         n_rows, n_features = rows.shape
         self.n_members = min(settings.n_members * (2 if n_rows <= _FEW_ROWS else 1), n_rows)

@@ -1,0 +1,196 @@
+"""Who attacks a representation, and on which rows: what leakage, empirical privacy and code length share."""
+
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from scipy import sparse
+from sklearn.base import BaseEstimator, clone
+from sklearn.dummy import DummyClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedKFold, check_cv
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.validation import check_array
+
+from skfairdp._rng import RandomStream
+from skfairdp._validation import SensitiveGroups, check_sensitive_features
+
+POOL = ("linear", "mlp", "boosting")
+
+_Split = tuple[np.ndarray, np.ndarray]
+
+
+def check_representation(H: Any, name: str = "H") -> np.ndarray:
+    """Return a representation as a dense two-dimensional float array."""
+    if H is None:
+        raise ValueError(f"{name} is missing: give one row of numbers per sample.")
+    checked = check_array(H, accept_sparse=True, dtype=[np.float64, np.float32], input_name=name)
+    return checked.toarray() if sparse.issparse(checked) else checked
+
+
+def named_attackers(probe: Any) -> list[tuple[str, BaseEstimator]]:
+    """Turn ``probe`` into a list of names and unfitted classifiers."""
+    if probe is None:
+        probe = "mlp"
+    if isinstance(probe, str) and probe == "pool":
+        probe = POOL
+    given = list(probe) if isinstance(probe, list | tuple) else [probe]
+    if not given:
+        raise ValueError("probe is an empty list; give at least one attacker.")
+    attackers: list[tuple[str, BaseEstimator]] = []
+    for one in given:
+        name, estimator = _attacker(one)
+        same = sum(known.split("#")[0] == name for known, _ in attackers)
+        attackers.append((f"{name}#{same + 1}" if same else name, estimator))
+    return attackers
+
+
+def _attacker(probe: Any) -> tuple[str, BaseEstimator]:
+    if isinstance(probe, str):
+        if probe == "mlp":
+            from skfairdp.neural import ProbeClassifier
+
+            return probe, ProbeClassifier()
+        if probe == "linear":
+            return probe, make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
+        if probe == "boosting":
+            return probe, HistGradientBoostingClassifier(max_leaf_nodes=15)
+        if probe == "majority":
+            return probe, DummyClassifier(strategy="most_frequent")
+    elif hasattr(probe, "fit") and hasattr(probe, "predict") and not isinstance(probe, type):
+        return type(probe).__name__, probe
+    raise ValueError(
+        "probe must be 'mlp', 'linear', 'boosting', 'majority', 'pool', a scikit-learn classifier, or a list of "
+        f"these; got {probe!r}."
+    )
+
+
+def seeded(attacker: BaseEstimator, seed: int) -> BaseEstimator:
+    """Copy a classifier, and give a seed to every random part of it that has none."""
+    copy = clone(attacker)
+    unset = [
+        key
+        for key, value in sorted(copy.get_params(deep=True).items())
+        if value is None and (key == "random_state" or key.endswith("__random_state"))
+    ]
+    return copy.set_params(**dict.fromkeys(unset, seed))
+
+
+@dataclass(frozen=True)
+class Arena:
+    """The rows of an attack: representation, sensitive groups, and which rows train and which are scored."""
+
+    H: np.ndarray
+    groups: SensitiveGroups
+    splits_of: Any  # codes -> list of splits; the folds follow the column that is attacked
+
+
+def make_arena(
+    H: Any,
+    sensitive_features: Any,
+    H_test: Any,
+    sensitive_features_test: Any,
+    cv: Any,
+    stream: RandomStream,
+    *,
+    min_groups: int = 2,
+) -> Arena:
+    """Check the arguments of an attack; with test rows train and test are given, else they are folds."""
+    H = check_representation(H)
+    groups = check_sensitive_features(sensitive_features, len(H), min_groups=min_groups)
+    if (H_test is None) != (sensitive_features_test is None):
+        missing = "H_test" if H_test is None else "sensitive_features_test"
+        raise ValueError(f"H_test and sensitive_features_test go together; {missing} is missing.")
+    if H_test is None:
+        seed = stream.seed()
+        return Arena(H, groups, lambda codes: _folds(H, codes, cv, seed))
+    H_test = check_representation(H_test, "H_test")
+    if H_test.shape[1] != H.shape[1]:
+        raise ValueError(f"H_test must have the {H.shape[1]} columns of H; it has {H_test.shape[1]}.")
+    test = check_sensitive_features(sensitive_features_test, len(H_test), name="sensitive_features_test")
+    rows = np.arange(len(H) + len(H_test))
+    splits = [(rows[: len(H)], rows[len(H) :])]
+    return Arena(np.concatenate([H, H_test]), _joined(groups, test), lambda codes: splits)
+
+
+def _joined(train: SensitiveGroups, test: SensitiveGroups) -> SensitiveGroups:
+    """Put the rows of two tables below each other; labels that only the second has come last."""
+    if train.n_columns != test.n_columns:
+        raise ValueError(
+            f"sensitive_features_test must have the {train.n_columns} columns of sensitive_features; "
+            f"it has {test.n_columns}."
+        )
+    labels, codes = [], []
+    for j, (known, found) in enumerate(zip(train.labels, test.labels)):
+        place = {label: code for code, label in enumerate(known)}
+        for label in found:
+            place.setdefault(label, len(place))
+        labels.append(tuple(place))
+        codes.append(np.concatenate([train.codes[:, j], np.array([place[label] for label in found])[test.codes[:, j]]]))
+    return SensitiveGroups(np.column_stack(codes), tuple(labels), train.names)
+
+
+def _folds(H: np.ndarray, codes: np.ndarray, cv: Any, seed: int) -> list[_Split]:
+    if isinstance(cv, bool) or not (isinstance(cv, int | np.integer | Iterable) or hasattr(cv, "split")):
+        raise ValueError(f"cv must be a number of folds, a scikit-learn splitter or a list of splits; got {cv!r}.")
+    if isinstance(cv, int | np.integer):
+        largest = np.bincount(codes).max()
+        if not 2 <= cv <= largest:
+            raise ValueError(f"cv must be between 2 and {largest}, the size of the largest group; got {cv}.")
+        cv = StratifiedKFold(int(cv), shuffle=True, random_state=seed)
+    with warnings.catch_warnings():
+        # A group smaller than the number of folds is missing from some of them, which the scores can bear.
+        warnings.filterwarnings("ignore", "The least populated class", UserWarning)
+        return list(check_cv(cv, codes, classifier=True).split(H, codes))
+
+
+@dataclass(frozen=True)
+class Attack:
+    """What one attacker said about every scored row."""
+
+    predicted: np.ndarray
+    scores: np.ndarray | None  # a column per group, larger is likelier; None if the attacker gives none
+
+
+def run_attacks(
+    arena: Arena, codes: np.ndarray, splits: list[_Split], attackers: list, stream: RandomStream, n_jobs: int | None
+) -> dict[str, Attack]:
+    """Train every attacker on the training rows of every split, and let it speak about the other rows."""
+    n_groups = int(codes.max()) + 1
+    tasks = [(name, seeded(attacker, stream.seed()), split) for name, attacker in attackers for split in splits]
+    said = Parallel(n_jobs=n_jobs)(
+        delayed(_speak)(attacker, arena.H, codes, n_groups, split) for _, attacker, split in tasks
+    )
+    attacks = {}
+    for name, _ in attackers:
+        mine = [answer for (of, _, _), answer in zip(tasks, said) if of == name]
+        scores = [answer[1] for answer in mine]
+        whole = None if any(part is None for part in scores) else np.concatenate(scores)
+        attacks[name] = Attack(np.concatenate([answer[0] for answer in mine]), whole)
+    return attacks
+
+
+def _speak(attacker: Any, H: np.ndarray, codes: np.ndarray, n_groups: int, split: _Split) -> tuple:
+    train, test = split
+    known = np.unique(codes[train])
+    scores = np.full((len(test), n_groups), -np.inf)
+    if len(known) == 1:  # nothing to learn, so everybody is said to belong to the only group there is
+        scores[:, known] = 0.0
+        return np.full(len(test), known[0]), scores
+    attacker.fit(H[train], codes[train])
+    predicted = np.asarray(attacker.predict(H[test])).astype(np.intp)
+    if hasattr(attacker, "predict_proba"):
+        scores[:, attacker.classes_.astype(np.intp)] = attacker.predict_proba(H[test])
+    elif hasattr(attacker, "decision_function"):
+        decision = np.asarray(attacker.decision_function(H[test]))
+        if decision.ndim == 1:
+            decision = np.column_stack([-decision, decision])
+        scores[:, attacker.classes_.astype(np.intp)] = decision
+    else:
+        return predicted, None
+    return predicted, scores

@@ -1,0 +1,116 @@
+"""Empirical privacy: one minus what an attacker reaches."""
+
+from typing import Any
+
+import numpy as np
+
+from skfairdp._rng import RandomState, random_stream
+from skfairdp.metrics._attackers import make_arena, named_attackers, run_attacks
+
+
+def empirical_privacy_score(
+    H: Any,
+    sensitive_features: Any,
+    *,
+    kind: str = "attributes",
+    probe: Any = None,
+    H_test: Any = None,
+    sensitive_features_test: Any = None,
+    cv: Any = 5,
+    n_jobs: int | None = None,
+    random_state: RandomState = None,
+) -> float:
+    """One minus the success of attackers who read private variables from a representation.
+
+    Larger is more private. Each variable is read by an attacker of its own. ``probe="majority"`` gives what
+    an attacker leaves who does not look at the representation, which is the value to come close to.
+
+    Parameters
+    ----------
+    H : array-like or sparse matrix of shape (n_samples, n_features)
+        The representation.
+    sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns)
+        The private variables. For ``kind="entities"`` a table of zeros and ones (or False and True) with one
+        column per entity: is it mentioned in the text?
+    kind : {"attributes", "entities"}, default="attributes"
+        ``"attributes"``: :math:`1 - X`, where X is the mean over the columns of the attackers' accuracies.
+        ``"entities"``: :math:`1 - F`, where F is the F1 score of presence, counted over all rows and entities
+        together (micro average): twice the mentions that were found, divided by mentions plus claims.
+    probe : None, str or classifier, default=None
+        The attacker, see :func:`leakage_score`; only one.
+    H_test : array-like of shape (n_test, n_features), default=None
+        Rows to score; without them the rows of ``H`` are scored in folds.
+    sensitive_features_test : array-like, default=None
+        Their private variables.
+    cv : int, splitter or iterable of splits, default=5
+        The folds when there are no test rows.
+    n_jobs : int, default=None
+        Number of attackers trained at once.
+    random_state : int, Generator, RandomState, SeedSequence or None, default=None
+        Seed of the folds and of attackers that have none of their own.
+
+    Returns
+    -------
+    float
+
+    Notes
+    -----
+    The paper does not say how F1 is averaged. Its value for the majority guess on AG news, 49.34, is reached
+    by the micro average of presence, and not by the macro average.
+
+    Where no entity is mentioned and none is claimed, F1 is not defined; nothing was found, so F counts as 0.
+
+    **Privacy.** A measurement, not a guarantee; see :func:`leakage_score`.
+
+    References
+    ----------
+    Lyu, He and Li (2020), "Differentially private representation for NLP: formal guarantee and an empirical study
+    on privacy and fairness", section 4.2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfairdp.metrics import empirical_privacy_score
+    >>> rng = np.random.default_rng(0)
+    >>> mentioned = rng.random((500, 3)) < 0.3
+    >>> H = mentioned @ rng.normal(size=(3, 8)) + 0.1 * rng.normal(size=(500, 8))
+    >>> empirical_privacy_score(H, mentioned, kind="entities", probe="linear", random_state=0) < 0.05
+    True
+    >>> empirical_privacy_score(H, mentioned, kind="entities", probe="majority", random_state=0)
+    1.0
+    """
+    if kind not in ("attributes", "entities"):
+        raise ValueError(f"kind must be 'attributes' or 'entities'; got {kind!r}.")
+    stream = random_stream(random_state)
+    attackers = named_attackers(probe)
+    if len(attackers) > 1:
+        raise ValueError(f"probe must be one attacker here; got {[name for name, _ in attackers]}.")
+    arena = make_arena(
+        H, sensitive_features, H_test, sensitive_features_test, cv, stream, min_groups=2 if kind == "attributes" else 1
+    )
+    groups = arena.groups
+    if kind == "entities":
+        present = [_presence(labels, name) for labels, name in zip(groups.labels, groups.names)]
+    accuracies, found, mentions, claims = [], 0, 0, 0
+    for j, codes in enumerate(groups.codes.T):
+        splits = arena.splits_of(codes)
+        (attack,) = run_attacks(arena, codes, splits, attackers, stream, n_jobs).values()
+        truth = np.concatenate([codes[test] for _, test in splits])
+        accuracies.append(np.mean(attack.predicted == truth))
+        if kind == "entities":
+            there, said = present[j][truth], present[j][attack.predicted]
+            found, mentions, claims = found + np.sum(there & said), mentions + np.sum(there), claims + np.sum(said)
+    if kind == "attributes":
+        return float(1 - np.mean(accuracies))
+    return float(1 - 2 * found / (mentions + claims)) if mentions + claims else 1.0
+
+
+def _presence(labels: tuple, column: str) -> np.ndarray:
+    """Which of a column's labels means that the entity is there."""
+    strange = [label for label in labels if label not in (0, 1)]
+    if strange:
+        raise ValueError(
+            "with kind='entities' sensitive_features must be zeros and ones, or False and True; "
+            f"column {column!r} holds {strange[0]!r}."
+        )
+    return np.array([label == 1 for label in labels])

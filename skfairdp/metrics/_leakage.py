@@ -1,0 +1,261 @@
+"""Leakage: how well an attacker reads a sensitive attribute from a representation."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.stats import beta
+from sklearn.metrics import roc_auc_score
+
+from skfairdp._rng import RandomState, random_stream
+from skfairdp.metrics._attackers import Attack, make_arena, named_attackers, run_attacks
+
+_COLUMNS = [
+    "attribute",
+    "attacker",
+    "accuracy",
+    "accuracy_low",
+    "accuracy_high",
+    "majority",
+    "advantage",
+    "balanced_accuracy",
+    "auc",
+    "n_groups",
+    "n_scored",
+]
+
+
+def leakage_score(
+    H: Any,
+    sensitive_features: Any,
+    *,
+    probe: Any = None,
+    H_test: Any = None,
+    sensitive_features_test: Any = None,
+    cv: Any = 5,
+    n_jobs: int | None = None,
+    random_state: RandomState = None,
+) -> float:
+    """Accuracy of an attacker who reads the sensitive attribute from a representation.
+
+    Every row is judged by an attacker that was not trained on it. Smaller is more private, and the share of the
+    largest group is what an attacker reaches who does not look.
+
+    Parameters
+    ----------
+    H : array-like or sparse matrix of shape (n_samples, n_features)
+        The representation. A sparse one is made dense.
+    sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns)
+        What the attacker wants to know. Several columns are attacked as their intersection;
+        :func:`leakage_report` attacks them one by one as well.
+    probe : None, str, classifier or list, default=None
+        The attacker. None or ``"mlp"``: a two-layer network on standardised columns
+        (:class:`~skfairdp.neural.ProbeClassifier`); ``"linear"``: logistic regression on standardised columns;
+        ``"boosting"``: gradient-boosted trees; ``"majority"``: whoever always says the largest group;
+        ``"pool"`` or a list: the strongest of several; or any scikit-learn classifier, which is used as it is.
+        Whatever an attacker learns, the means for standardising included, it learns from the training rows.
+    H_test : array-like of shape (n_test, n_features), default=None
+        Rows to score; the attacker is then trained on all of ``H``.
+    sensitive_features_test : array-like, default=None
+        Their sensitive features. A group that the training rows do not have cannot be guessed and counts as missed.
+    cv : int, splitter or iterable of splits, default=5
+        Without ``H_test``: the folds, of which each is scored by an attacker trained on the others.
+        A number means so many stratified, shuffled folds.
+    n_jobs : int, default=None
+        Number of attackers trained at once.
+    random_state : int, Generator, RandomState, SeedSequence or None, default=None
+        Seed of the folds and of attackers that have none of their own.
+
+    Returns
+    -------
+    float
+        Share of the scored rows whose group the attacker names.
+
+    See Also
+    --------
+    leakage_report : The same with baselines, balanced accuracy, AUC and intervals.
+    online_code_length : How much effort the attack takes.
+
+    Notes
+    -----
+    **Privacy.** This is a measurement, not a guarantee: it bounds what *these* attackers find in *these* rows.
+    A stronger attacker may find more. For a proof see the guarantee of the mechanism.
+
+    References
+    ----------
+    Maheshwari, Denis, Keller and Bellet (2022), "Fair NLP models with differentially private text encoders",
+    section 5 and appendix D.1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfairdp.metrics import leakage_score
+    >>> rng = np.random.default_rng(0)
+    >>> sex = rng.choice(["f", "m"], size=600)
+    >>> H = rng.normal(size=(600, 5)) + 2 * (sex == "f")[:, None]
+    >>> leakage_score(H, sex, random_state=0) > 0.95
+    True
+    >>> leakage_score(rng.normal(size=(600, 5)), sex, random_state=0) < 0.6
+    True
+    """
+    stream = random_stream(random_state)
+    attackers = named_attackers(probe)
+    arena = make_arena(H, sensitive_features, H_test, sensitive_features_test, cv, stream)
+    codes = arena.groups.intersection().codes[:, 0]
+    splits = arena.splits_of(codes)
+    attacks = run_attacks(arena, codes, splits, attackers, stream, n_jobs)
+    truth, part = _scored(codes, splits)
+    attack = strongest(attacks, truth, part) if len(attacks) > 1 else attacks[attackers[0][0]]
+    return float(np.mean(attack.predicted == truth))
+
+
+def leakage_report(
+    H: Any,
+    sensitive_features: Any,
+    *,
+    probe: Any = "pool",
+    H_test: Any = None,
+    sensitive_features_test: Any = None,
+    cv: Any = 5,
+    confidence: float = 0.95,
+    n_jobs: int | None = None,
+    random_state: RandomState = None,
+) -> pd.DataFrame:
+    """Attack a representation with several attackers, and put what they reach beside what guessing reaches.
+
+    Parameters
+    ----------
+    H : array-like or sparse matrix of shape (n_samples, n_features)
+        The representation.
+    sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns)
+        What the attackers want to know: each column, and with several columns their intersection as well.
+    probe : None, str, classifier or list, default="pool"
+        The attackers, see :func:`leakage_score`; the pool is ``["linear", "mlp", "boosting"]``.
+    H_test : array-like of shape (n_test, n_features), default=None
+        Rows to score; without them the rows of ``H`` are scored in folds.
+    sensitive_features_test : array-like, default=None
+        Their sensitive features.
+    cv : int, splitter or iterable of splits, default=5
+        The folds when there are no test rows.
+    confidence : float, default=0.95
+        Level of the intervals.
+    n_jobs : int, default=None
+        Number of attackers trained at once.
+    random_state : int, Generator, RandomState, SeedSequence or None, default=None
+        Seed of the folds and of attackers that have none of their own.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per attribute and attacker, with the columns
+
+        - ``accuracy``, and its exact binomial interval ``accuracy_low``, ``accuracy_high``,
+        - ``majority``: share of the largest group among the scored rows; ``advantage``: accuracy minus majority,
+        - ``balanced_accuracy``: mean over the groups of the share that is recognised (guessing: 1 / ``n_groups``),
+        - ``auc``: area under the ROC curve, for more than two groups the mean of one against the rest
+          (guessing: 0.5); nan for an attacker without scores,
+        - ``n_groups`` and ``n_scored``.
+
+        With several attackers the row ``"strongest"`` comes last.
+
+    Notes
+    -----
+    The largest of several accuracies is optimistic: by chance alone one of them comes out high. The strongest
+    attacker is therefore chosen on other rows than those it is scored on: for each fold, by its accuracy on the
+    remaining folds; with one test part, for each half of it by the other half (halves with equal shares of each
+    group). Its accuracy can so be lower than the largest accuracy in the table.
+
+    The interval takes the rows as the only chance there is, and the attackers as given.
+
+    **Privacy.** A measurement, not a guarantee; see :func:`leakage_score`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfairdp.metrics import leakage_report
+    >>> rng = np.random.default_rng(0)
+    >>> H = rng.normal(size=(400, 3))
+    >>> hidden = np.where(H[:, 0] * H[:, 1] > 0, "a", "b")
+    >>> report = leakage_report(H, hidden, random_state=0).set_index("attacker")
+    >>> bool(report.accuracy["linear"] < 0.6 < 0.85 < report.accuracy["strongest"])
+    True
+    """
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must lie between 0 and 1; got {confidence!r}.")
+    stream = random_stream(random_state)
+    attackers = named_attackers(probe)
+    arena = make_arena(H, sensitive_features, H_test, sensitive_features_test, cv, stream)
+    columns = dict(zip(arena.groups.names, arena.groups.codes.T))
+    if len(columns) > 1:
+        crossed = arena.groups.intersection()
+        columns[crossed.names[0]] = crossed.codes[:, 0]
+    table = []
+    for attribute, codes in columns.items():
+        splits = arena.splits_of(codes)
+        attacks = run_attacks(arena, codes, splits, attackers, stream, n_jobs)
+        truth, part = _scored(codes, splits)
+        if len(attacks) > 1:
+            attacks["strongest"] = strongest(attacks, truth, part)
+        table += [
+            {"attribute": attribute, "attacker": name, **_figures(attack, truth, int(codes.max()) + 1, confidence)}
+            for name, attack in attacks.items()
+        ]
+    return pd.DataFrame(table, columns=_COLUMNS)
+
+
+def _scored(codes: np.ndarray, splits: list) -> tuple[np.ndarray, np.ndarray]:
+    """Groups of the scored rows, and the part each belongs to when the strongest attacker is chosen."""
+    truth = np.concatenate([codes[test] for _, test in splits])
+    if len(splits) > 1:
+        return truth, np.repeat(np.arange(len(splits)), [len(test) for _, test in splits])
+    part = np.empty(len(truth), dtype=np.intp)
+    part[np.argsort(truth, kind="stable")] = np.arange(len(truth)) % 2
+    return truth, part
+
+
+def strongest(attacks: dict[str, Attack], truth: np.ndarray, part: np.ndarray) -> Attack:
+    """Compose the answers of the strongest attacker, chosen for each part of the rows by the other parts.
+
+    Scores of different attackers are on different scales, so they are replaced by ranks within their part.
+    """
+    names = list(attacks)
+    right = np.stack([attacks[name].predicted == truth for name in names])
+    predicted = np.empty_like(truth)
+    scores: np.ndarray | None = None
+    if all(attack.scores is not None for attack in attacks.values()):
+        scores = np.empty_like(next(iter(attacks.values())).scores)
+    for k in np.unique(part):
+        inside = part == k
+        chosen = attacks[names[int(right[:, ~inside].mean(axis=1).argmax())]]
+        predicted[inside] = chosen.predicted[inside]
+        if scores is not None and chosen.scores is not None:
+            scores[inside] = pd.DataFrame(chosen.scores[inside]).rank(pct=True).to_numpy()
+    return Attack(predicted, scores)
+
+
+def _figures(attack: Attack, truth: np.ndarray, n_groups: int, confidence: float) -> dict[str, float]:
+    n, hits = len(truth), int(np.sum(attack.predicted == truth))
+    sizes = np.bincount(truth, minlength=n_groups)
+    recognised = np.bincount(truth[attack.predicted == truth], minlength=n_groups)[sizes > 0] / sizes[sizes > 0]
+    tail = (1 - confidence) / 2
+    return {
+        "accuracy": hits / n,
+        "accuracy_low": float(beta.ppf(tail, hits, n - hits + 1)) if hits else 0.0,
+        "accuracy_high": float(beta.ppf(1 - tail, hits + 1, n - hits)) if hits < n else 1.0,
+        "majority": sizes.max() / n,
+        "advantage": hits / n - sizes.max() / n,
+        "balanced_accuracy": float(recognised.mean()),
+        "auc": _auc(attack.scores, truth, n_groups),
+        "n_groups": n_groups,
+        "n_scored": n,
+    }
+
+
+def _auc(scores: np.ndarray | None, truth: np.ndarray, n_groups: int) -> float:
+    """Area under the ROC curve of the second of two groups, else the mean over groups of one against the rest."""
+    if scores is None:
+        return float("nan")
+    groups = [1] if n_groups == 2 else range(n_groups)
+    ranks = pd.DataFrame(scores).rank().to_numpy()  # -inf marks a group the attacker has never seen
+    areas = [roc_auc_score(truth == g, ranks[:, g]) for g in groups if 0 < np.sum(truth == g) < len(truth)]
+    return float(np.mean(areas)) if areas else float("nan")
