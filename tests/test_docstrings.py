@@ -1,5 +1,6 @@
 """Docstrings keep what they promise: sections, parameters, and examples that run."""
 
+import dataclasses
 import inspect
 
 import pytest
@@ -15,9 +16,9 @@ PUBLIC = {
 }
 
 
-def described_parameters(document: NumpyDocString) -> list[str]:
+def described_parameters(document: NumpyDocString, section: str = "Parameters") -> list[str]:
     names = []
-    for parameter in document["Parameters"]:
+    for parameter in document[section]:
         names += [name.strip().lstrip("*") for name in parameter.name.split(",")]
     return names
 
@@ -33,26 +34,39 @@ def document_of(thing) -> NumpyDocString:
     return FunctionDoc(thing)
 
 
+# What functions return is described by its attributes, and shown by the examples of the functions.
+RESULTS = {name for name, thing in PUBLIC.items() if dataclasses.is_dataclass(thing) and inspect.isclass(thing)}
+ESTIMATORS = {name for name, thing in PUBLIC.items() if inspect.isclass(thing) and issubclass(thing, BaseEstimator)}
+EXAMPLES = sorted(set(PUBLIC) - RESULTS - {"ReleaseMixin"})
+
+
 @pytest.mark.parametrize("name", PUBLIC)
 def test_every_parameter_is_described(name):
     document = document_of(PUBLIC[name])
-    assert described_parameters(document) == signature_parameters(PUBLIC[name])
+    described = described_parameters(document) or described_parameters(document, "Attributes")
+    wanted = signature_parameters(PUBLIC[name])
+    assert [n for n in described if n in wanted] == wanted
+    if name not in RESULTS:
+        assert described == wanted
 
 
 @pytest.mark.parametrize("name", PUBLIC)
-def test_there_is_a_summary_and_an_example(name):
-    document = document_of(PUBLIC[name])
-    assert " ".join(document["Summary"]).strip().endswith(".")
-    assert any(">>>" in line for line in document["Examples"]), "give an example that runs"
+def test_there_is_a_summary(name):
+    assert " ".join(document_of(PUBLIC[name])["Summary"]).strip().endswith(".")
 
 
-@pytest.mark.parametrize("name", [name for name, thing in PUBLIC.items() if hasattr(thing, "_spend")])
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_there_is_an_example(name):
+    assert any(">>>" in line for line in document_of(PUBLIC[name])["Examples"]), "give an example that runs"
+
+
+@pytest.mark.parametrize("name", [name for name in sorted(ESTIMATORS) if hasattr(PUBLIC[name], "_spend")])
 def test_what_claims_privacy_says_how_far_it_goes(name):
     notes = "\n".join(document_of(PUBLIC[name])["Notes"])
     assert "**Privacy.**" in notes
 
 
-@pytest.mark.parametrize("name", [n for n, t in PUBLIC.items() if inspect.isclass(t) and issubclass(t, BaseEstimator)])
+@pytest.mark.parametrize("name", sorted(ESTIMATORS))
 def test_every_public_method_of_an_estimator_is_described(name):
     for method_name, method in inspect.getmembers(PUBLIC[name], inspect.isfunction):
         if not method_name.startswith("_") and method.__module__.startswith("skfairdp"):

@@ -1,0 +1,160 @@
+"""Displays: what they compute, what they draw, and what they refuse."""
+
+import warnings
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.decomposition import PCA
+from sklearn.linear_model import LogisticRegression
+
+from skfairdp import (
+    GroupRatesDisplay,
+    PrivacyCurveDisplay,
+    RelaxationThreshold,
+    RepresentationDisplay,
+    TradeoffDisplay,
+    UndefinedGroupMetricWarning,
+)
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    yield
+    plt.close("all")
+
+
+CANDIDATES = pd.DataFrame(
+    {
+        "method": ["a", "b", "c", "d"],
+        "accuracy": [0.90, 0.895, 0.86, 0.80],
+        "tpr_gap": [0.20, 0.05, 0.10, 0.01],
+        "leakage": [0.8, 0.7, 0.6, 0.5],
+    }
+)
+SEARCH = {
+    "mean_test_accuracy": np.array([0.90, 0.895, 0.86, np.nan]),
+    "mean_test_tpr_gap": np.array([-0.20, -0.05, -0.10, -0.01]),
+    "mean_test_leakage": np.array([-0.8, -0.7, -0.6, -0.5]),
+    "param_privatizer__epsilon": np.ma.array([8.0, 4.0, 2.0, 1.0]),
+    "params": [{}] * 4,
+}
+
+
+def test_tradeoff_of_a_table_marks_front_band_and_choice():
+    display = TradeoffDisplay.from_table(CANDIDATES, colour="leakage", label="method", rule=RelaxationThreshold(0.01))
+    assert display.front.tolist() == [True, True, False, True]
+    assert display.chosen == 1
+    assert display.band == pytest.approx((0.89, 0.90))
+    legend = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert legend == ["relaxation band", "Pareto front", "chosen"]
+    assert {text.get_text() for text in display.ax_.texts} == {"a", "b", "c", "d"}
+    assert "smaller is fairer" in display.ax_.get_ylabel()
+
+
+@pytest.mark.parametrize("colour", [None, "leakage", "param_privatizer__epsilon"])
+def test_tradeoff_of_a_search_shows_gaps_and_leakage_as_a_person_reads_them(colour):
+    display = TradeoffDisplay.from_cv_results(SEARCH, colour=colour, rule=RelaxationThreshold(0.01))
+    assert display.fairness.value.tolist() == [0.20, 0.05, 0.10, 0.01]
+    assert display.shown.tolist() == [True, True, True, False]
+    assert display.front.tolist() == [True, True, False, False]
+    if colour is not None:
+        assert display.colour.value.min() > 0
+
+
+def test_displays_draw_where_they_are_told():
+    _, (first, second, third) = plt.subplots(1, 3)
+    assert TradeoffDisplay.from_table(CANDIDATES, ax=first).ax_ is first
+    assert PrivacyCurveDisplay.from_table(_runs(), ax=second).figure_ is second.figure
+    assert GroupRatesDisplay.from_predictions([0, 1], [0, 1], sensitive_features=["f"] * 2, ax=third).ax_ is third
+
+
+def test_tradeoff_names_a_metric_that_is_not_there():
+    with pytest.raises(KeyError, match="holds no metric 'grms'"):
+        TradeoffDisplay.from_table(CANDIDATES, fairness="grms")
+
+
+def _runs():
+    return pd.DataFrame(
+        {
+            "name": ["x", "x", "x", "y"],
+            "epsilon": [1.0, 1.0, np.inf, 2.0],
+            "accuracy": [0.6, 0.8, 0.9, 0.7],
+            "leakage": [0.5, 0.5, 0.8, 0.6],
+        }
+    )
+
+
+def test_privacy_curve_averages_runs_and_gives_infinity_a_place():
+    display = PrivacyCurveDisplay.from_table(_runs(), method="name", majority=0.5)
+    row = display.table.query("method == 'x' and epsilon == 1").iloc[0]
+    assert row["accuracy"] == pytest.approx(0.7)
+    assert row["accuracy_std"] == pytest.approx(np.std([0.6, 0.8], ddof=1))
+    assert [tick.get_text() for tick in display.ax_.get_xticklabels()] == ["1", "2", "no noise"]
+    with pytest.raises(ValueError, match=r"no column \['epsilons'\]"):
+        PrivacyCurveDisplay.from_table(_runs(), epsilon="epsilons")
+
+
+def test_group_rates_shows_every_group_with_its_interval():
+    rng = np.random.default_rng(0)
+    X, z = rng.normal(size=(200, 3)), rng.choice(["f", "m"], 200)
+    y = np.where(X[:, 0] > 0, "yes", "no")
+    model = LogisticRegression().fit(X, y)
+    display = GroupRatesDisplay.from_estimator(model, X, y, sensitive_features=pd.Series(z, name="sex"))
+    assert display.pos_label == "yes"
+    assert len(display.ax_.containers) == 2 * 4
+    expected = np.mean((model.predict(X) == y)[z == "f"])
+    shown = display.ax_.containers[0].lines[0].get_ydata()[0]
+    assert shown == pytest.approx(expected)
+    assert display.ax_.get_legend().get_title().get_text() == "sex"
+
+
+def test_group_rates_of_several_columns_and_of_another_class():
+    frame = pd.DataFrame({"sex": list("fmfm"), "age": [1, 1, 2, 2]})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UndefinedGroupMetricWarning)
+        display = GroupRatesDisplay.from_predictions(
+            [0, 1, 1, 0], [0, 1, 0, 0], sensitive_features=frame, rates=("accuracy", "tpr"), pos_label=0
+        )
+    labels = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert labels == ["f x 1", "f x 2", "m x 1", "m x 2"]
+
+
+def test_group_rates_refuses_what_it_does_not_know():
+    arguments = ([0, 1], [0, 1])
+    with pytest.raises(ValueError, match="rates must be chosen from"):
+        GroupRatesDisplay.from_predictions(*arguments, sensitive_features=["f", "f"], rates=("precision",))
+    with pytest.raises(ValueError, match="pos_label must be one of"):
+        GroupRatesDisplay.from_predictions(*arguments, sensitive_features=["f", "f"], pos_label=2)
+
+
+@pytest.mark.parametrize("method", ["pca", "tsne", PCA(2)])
+def test_representation_views_show_the_same_rows(method):
+    rng = np.random.default_rng(0)
+    views = {"before": rng.normal(size=(120, 5)), "after": rng.normal(size=(120, 3))}
+    z = rng.choice(["f", "m"], 120)
+    display = RepresentationDisplay.from_representations(
+        views, sensitive_features=z, method=method, max_points=50, random_state=0
+    )
+    assert [ax.get_title() for ax in display.axes_] == ["before", "after"]
+    assert all(points.shape == (50, 2) for points in display.points.values())
+    assert len(display.codes) == 50
+
+
+def test_representation_of_one_or_two_dimensions_is_shown_as_it_is():
+    H = np.arange(6.0).reshape(6, 1)
+    display = RepresentationDisplay.from_representations(H, sensitive_features=[0, 1] * 3, random_state=0)
+    np.testing.assert_array_equal(display.points[""], np.column_stack([H, np.zeros(6)]))
+
+
+def test_representation_refuses_bad_input():
+    H = np.zeros((4, 2))
+    with pytest.raises(ValueError, match="same rows"):
+        RepresentationDisplay.from_representations({"a": H, "b": H[:2]}, sensitive_features=[0, 1, 0, 1])
+    with pytest.raises(ValueError, match="is empty"):
+        RepresentationDisplay.from_representations({}, sensitive_features=[])
+    with pytest.raises(ValueError, match="method must be"):
+        RepresentationDisplay.from_representations(np.zeros((4, 3)), sensitive_features=[0, 1, 0, 1], method="umap")
+    with pytest.raises(ValueError, match="one Axes per view"):
+        RepresentationDisplay.from_representations(H, sensitive_features=[0, 1, 0, 1], axes=plt.subplots(1, 2)[1])
