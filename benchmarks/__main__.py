@@ -87,18 +87,14 @@ def _table(rows: list[dict]) -> str:
             )
         )
     widths = [max(len(line[j]) for line in cells) for j in range(len(cells[0]))]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in cells
-    )
+    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in cells)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--only", metavar="TOPIC", action="append", help="run the cases of this topic alone")
     parser.add_argument("--list", action="store_true", help="list the cases and stop")
-    parser.add_argument(
-        "--json", type=Path, default=_HERE / "results" / "latest.json", help="where to write the rows"
-    )
+    parser.add_argument("--json", type=Path, default=_HERE / "results" / "latest.json", help="where to write the rows")
     parser.add_argument("--strict", action="store_true", help="exit with 1 when a target does not hold")
     options = parser.parse_args()
 

@@ -24,9 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--version", action="version", version=f"skfairdp {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="command")
-    commands.add_parser(
-        "versions", help="print the versions of skfairdp and what it stands on (for bug reports)"
-    )
+    commands.add_parser("versions", help="print the versions of skfairdp and what it stands on (for bug reports)")
     chosen = parser.parse_args(arguments)
     if chosen.command == "versions":
         print(_versions())

@@ -4,7 +4,7 @@ The student minimises :math:`\frac1M \sum_i \ell(x_i, y_i; \theta) + \lambda \lV
 :math:`M = m` for the mean objective and :math:`M = 1` for the sum, and a loss that is decomposable:
 :math:`\ell = z(h) + c\, y\, h`. The penalty is :math:`2\lambda`-strongly convex, so a change of labels that moves
 the gradient at the optimum by :math:`g` moves the optimum by at most :math:`\lVert g\rVert / (2\lambda)`. A flipped
-label of row i moves the gradient by :math:`|c|\lVert x_i\rVert / M`. All bounds below are this sentence, in expectation.
+label of row i moves the gradient by :math:`|c|\lVert x_i\rVert / M`. The bounds are this sentence, in expectation.
 """
 
 from dataclasses import dataclass
