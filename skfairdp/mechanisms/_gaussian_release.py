@@ -103,7 +103,7 @@ def gaussian_release(
 
     Parameters
     ----------
-    X : ndarray or sparse matrix of shape (n_samples, n_features)
+    X : ndarray or sparse CSR matrix of shape (n_samples, n_features)
         The rows. One with a nan or an infinity is treated as the zero vector.
     epsilon : float
         Greater than 0; ``inf`` returns the normalised rows as they are.

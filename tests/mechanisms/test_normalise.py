@@ -31,7 +31,7 @@ def whole(Z):
 
 
 @pytest.mark.parametrize(("norm", "grid"), [(norm, grid) for norm in NORMS for grid in GRIDS[norm]])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(X=matrices, seed=st.integers(0, 2**32 - 1))
 def test_grid_rows_keep_their_bound_in_integers(norm, grid, X, seed):
     rows = whole(normalise_to_grid(X, norm, grid, random_stream(seed), clip_norm=0.7))
@@ -51,7 +51,7 @@ def test_grid_rows_keep_their_bound_in_integers(norm, grid, X, seed):
 
 
 @pytest.mark.parametrize("norm", NORMS)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(X=matrices)
 def test_real_rows_keep_their_bound(norm, X):
     Y = normalise(X, norm, 3.0)
@@ -71,7 +71,7 @@ def test_real_rows_keep_their_bound(norm, X):
 
 
 @pytest.mark.parametrize("norm", NORMS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     X=hnp.arrays(np.float64, (3, 6), elements=st.floats(-1e3, 1e3, allow_subnormal=False)),
     grid=st.sampled_from([64, 1024, 2**20]),
