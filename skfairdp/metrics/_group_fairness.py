@@ -144,7 +144,8 @@ def grms(y_true: Any, y_pred: Any, *, sensitive_features: Any, sample_weight: An
     table = group_table(
         y_true, y_pred, sensitive_features=sensitive_features, sample_weight=sample_weight, labels=labels
     )
-    return float(_class_gap("grms", table, ("tpr",), on_counts.tpr_gaps(table.counts), "rms", None))
+    warn_undefined("grms", table, "tpr", on_counts.true_positive_rates(table.counts), list(table.classes))
+    return float(on_counts.combine(on_counts.tpr_gaps(table.counts), "rms"))
 
 
 def accuracy_gap(y_true: Any, y_pred: Any, *, sensitive_features: Any, sample_weight: Any = None) -> float:
