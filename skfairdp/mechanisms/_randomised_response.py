@@ -21,6 +21,9 @@ TWO_64 = 1 << 64
 #: Logits beyond this are rounded to the nearest probability that is neither 0 nor 1.
 LARGEST_LOGIT = 50.0
 
+# So many bits, their random bytes and their limits stay in the cache together.
+_BLOCK = 1 << 18
+
 # A loss is a handful of correctly rounded operations; this pushes the result to the safe side of them all.
 _ROUND_UP = 1.0 + 2.0**-50
 
@@ -236,9 +239,20 @@ def randomised_response(bits: np.ndarray, channel: BinaryChannel, stream: Random
         raise ValueError(
             f"bits must be a one-byte matrix with {channel.n_bits} columns; got shape {bits.shape} of {bits.dtype}."
         )
+    noisy = np.empty(bits.shape, dtype=np.uint8)
+    step = max(1, _BLOCK // channel.n_bits)
+    for start in range(0, len(bits), step):
+        noisy[start : start + step] = _respond(bits[start : start + step], channel, stream)
+    return noisy
+
+
+def _respond(bits: np.ndarray, channel: BinaryChannel, stream: RandomStream) -> np.ndarray:
+    """Randomise one block."""
     top_p = (channel.one_to_one >> np.uint64(56)).astype(np.uint8)
     top_q = (channel.zero_to_one >> np.uint64(56)).astype(np.uint8)
     bits = np.ascontiguousarray(bits).view(np.uint8)  # the ties below are written through a flat view
+    if bits.size and bits.max() > 1:
+        raise ValueError(f"bits must be zeros and ones; got {bits.max()}.")
     limits = bits * (top_p - top_q)  # arithmetic modulo 256: q + (p - q) is p again
     limits += top_q
     words = _bytes(bits.size, stream).reshape(bits.shape)

@@ -86,17 +86,17 @@ class OMEEncoder(ReleaseMixin, TransformerMixin, SkfairdpEstimator):
     ----------
     privacy_ : PrivacyGuarantee
         What one release costs.
-    bit_epsilon_ : ndarray of shape (n_features_in_ * n_bits_,)
+    bit_epsilon_ : ndarray of shape (n_features * n_bits,)
         Exact loss of each released bit; they add up to ``privacy_.epsilon``.
-    keep_probability_, flip_probability_ : ndarray of shape (n_features_in_ * n_bits_,)
+    keep_probability_, flip_probability_ : ndarray of shape (n_features * n_bits,)
         The probabilities ``p`` that a 1 stays 1, and ``q`` that a 0 becomes 1.
-    mean_, scale_ : ndarray of shape (n_features_in_,)
+    mean_, scale_ : ndarray of shape (n_features,)
         What is subtracted, and what the difference is divided by.
     n_bits_ : int
         Bits per feature, sign included.
     n_features_in_ : int
         Number of features seen in ``fit``.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of the features, where they had names.
 
     Notes
@@ -205,7 +205,7 @@ class OMEEncoder(ReleaseMixin, TransformerMixin, SkfairdpEstimator):
 
         Returns
         -------
-        bits : ndarray of int8 of shape (n_samples, n_features * n_bits_)
+        bits : ndarray of int8 of shape (n_samples, n_features * n_bits)
             Zeros and ones; signed, so that differences of bits do not wrap round.
         """
         check_is_fitted(self)
@@ -225,7 +225,7 @@ class OMEEncoder(ReleaseMixin, TransformerMixin, SkfairdpEstimator):
 
         Parameters
         ----------
-        B : array-like of shape (n_samples, n_features * n_bits_)
+        B : array-like of shape (n_samples, n_features * n_bits)
             Zeros and ones, as :meth:`transform` returns them.
 
         Returns
@@ -248,7 +248,7 @@ class OMEEncoder(ReleaseMixin, TransformerMixin, SkfairdpEstimator):
 
         Parameters
         ----------
-        y : array-like of shape (n_samples, n_features * n_bits_) or (n_features * n_bits_,)
+        y : array-like of shape (n_samples, n_features * n_bits) or (n_features * n_bits,)
             Released bits.
         x, x_prime : array-like of shape (n_features,) or (n_samples, n_features)
             Two records, in the units that ``transform`` takes.
@@ -286,7 +286,7 @@ class OMEEncoder(ReleaseMixin, TransformerMixin, SkfairdpEstimator):
 
         Returns
         -------
-        names : ndarray of str objects of shape (n_features * n_bits_,)
+        names : ndarray of str objects of shape (n_features * n_bits,)
         """
         check_is_fitted(self)
         names = check_feature_names_in(self, input_features)

@@ -207,7 +207,7 @@ def _read_documents(X: Any) -> list[str]:
         raise ValueError(f"X must be a collection of documents; got a single {type(X).__name__}.")
     if getattr(X, "ndim", 1) != 1 or hasattr(X, "columns"):
         raise ValueError(
-            f"X must be one-dimensional, one document per row; got a table ({type(X).__name__}). Give one column of the table."
+            f"X must be one-dimensional, one document per row; got a {type(X).__name__} of columns. Give one of them."
         )
     documents = list(X)
     for i, document in enumerate(documents):

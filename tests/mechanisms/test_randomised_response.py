@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from skfairdp._rng import random_stream
 from skfairdp.mechanisms import (
     BinaryChannel,
+    _randomised_response,
     channel_from_logits,
     channel_loss,
     largest_randomization_factor,
@@ -338,7 +339,19 @@ def test_bits_of_another_shape_are_refused():
     for bits in (np.zeros((3, 5), dtype=np.uint8), np.zeros(4, dtype=np.uint8), np.zeros((3, 4))):
         with pytest.raises(ValueError, match="bits must be a one-byte matrix with 4 columns"):
             randomised_response(bits, channel, random_stream(0))
+    with pytest.raises(ValueError, match="bits must be zeros and ones; got 2"):
+        randomised_response(np.full((3, 4), 2, dtype=np.uint8), channel, random_stream(0))
     assert randomised_response(np.zeros((0, 4), dtype=np.uint8), channel, random_stream(0)).shape == (0, 4)
+
+
+def test_a_large_matrix_is_answered_block_by_block(monkeypatch):
+    """Every row meets its own bits and a draw of its own."""
+    monkeypatch.setattr(_randomised_response, "_BLOCK", 64)
+    channel = sue_channel(4 * 30.0, 4)  # a bit flips once in 1e13
+    bits = np.random.default_rng(0).integers(0, 2, size=(999, 4), dtype=np.uint8)
+    np.testing.assert_array_equal(randomised_response(bits, channel, random_stream(0)), bits)
+    coins = randomised_response(bits, sue_channel(1e-9, 4), random_stream(0))
+    assert len(np.unique(coins.reshape(-1)[:960].reshape(-1, 48), axis=0)) == 20
 
 
 def test_bernoulli_at_its_ends_and_between():
