@@ -226,8 +226,8 @@ def make_leakage_scorer(*, representation: "str | Callable" = "transform", **pro
     An estimator that has no representation is refused, and the probe does not fall back on its output: an attack on
     the output finds less, and two candidates that are attacked at different places cannot be compared.
 
-    **Privacy.** A private transformer releases the held-out rows when it is scored. Each candidate of a search does so
-    once, and each release costs its epsilon.
+    **Privacy.** Scoring passes the held-out rows through the transformer, and a private transformer pays for that: the
+    probe is one more release of every row for every candidate, beside those of the fit and of the predictions.
 
     Examples
     --------
@@ -269,7 +269,7 @@ def make_code_length_scorer(
     -----
     The length grows with the number of rows: folds of equal size are comparable, data sets are not.
 
-    **Privacy.** As for :func:`make_leakage_scorer`, scoring releases the held-out rows once for each candidate.
+    **Privacy.** As for :func:`make_leakage_scorer`, the probe is one more release of every row for every candidate.
 
     Examples
     --------

@@ -147,8 +147,8 @@ class RelaxationThreshold(_Rule):
     Candidates with an accuracy or fairness that is not finite are skipped, also when the best accuracy is looked for;
     if none is left the rule raises. Of a halving search only the candidates of the last iteration count.
 
-    **Privacy.** A search over private rows releases them once for every candidate, and the budget pays for all of
-    the candidates, not for the chosen one alone.
+    **Privacy.** A search over private rows releases them for every candidate, fold and score, and the budget pays
+    for all of the candidates, not for the chosen one alone.
 
     References
     ----------
