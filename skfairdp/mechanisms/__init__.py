@@ -29,6 +29,14 @@ from skfairdp.mechanisms._randomised_response import (
     channel_loss,
     randomised_response,
 )
+from skfairdp.mechanisms._votes import (
+    binary_labels,
+    binary_slack,
+    hard_labels,
+    noisy_votes,
+    soft_labels,
+    vote_slack,
+)
 
 __all__ = [
     "BinaryChannel",
@@ -37,6 +45,8 @@ __all__ = [
     "allocate_posterior",
     "allocate_unbiased",
     "allocated_channel",
+    "binary_labels",
+    "binary_slack",
     "bit_names",
     "bit_weights",
     "channel_from_logits",
@@ -51,6 +61,7 @@ __all__ = [
     "encode_bits",
     "exact_laplace_epsilon",
     "gaussian_release",
+    "hard_labels",
     "l1_sensitivity",
     "l2_sensitivity",
     "laplace_release",
@@ -58,6 +69,7 @@ __all__ = [
     "mask_words",
     "normalise",
     "normalise_to_grid",
+    "noisy_votes",
     "ome_channel",
     "oue_channel",
     "plan_gaussian",
@@ -68,6 +80,8 @@ __all__ = [
     "published_channel",
     "randomised_response",
     "rounded_gaussian",
+    "soft_labels",
     "sue_channel",
     "unbiased_error",
+    "vote_slack",
 ]

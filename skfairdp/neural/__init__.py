@@ -11,6 +11,7 @@ _FILE = {
     "FederateNet": "_training",
     "FederateSettings": "_federate",
     "LaplaceChannel": "_channels",
+    "NetworkEnsemble": "_ensemble",
     "OpenChannel": "_channels",
     "ProbeClassifier": "_probe",
     "class_probabilities": "_federate",
@@ -20,6 +21,7 @@ _FILE = {
     "release": "_federate",
     "reverse_gradient": "_reversal",
     "torch_generator": "_random",
+    "train_ensemble": "_ensemble",
     "train_net": "_federate",
 }
 

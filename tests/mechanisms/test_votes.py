@@ -8,7 +8,7 @@ from hypothesis.extra.numpy import arrays
 from scipy.stats import kstest, norm
 
 from skfairdp._rng import random_stream
-from skfairdp.mechanisms import hard_labels, noisy_votes, soft_labels, vote_slack
+from skfairdp.mechanisms import binary_labels, binary_slack, hard_labels, noisy_votes, soft_labels, vote_slack
 
 VOTES = np.tile([100, 40, 10], (20_000, 1))
 
@@ -23,10 +23,42 @@ def test_noise_is_gaussian_of_the_scale_asked_for(sigma):
     assert np.abs(np.corrcoef(noise.T) - np.eye(3)).max() < 0.03
 
 
+def test_a_table_of_its_own_gives_the_same_distribution():
+    noise = noisy_votes(VOTES, 1.9, random_stream(0), one_table=True) - VOTES
+    assert kstest((noise / 1.9).ravel(), norm.cdf).pvalue > 1e-3
+
+
 def test_noise_lies_on_a_grid_that_does_not_depend_on_the_votes():
     for votes in (VOTES, VOTES + 1):
-        noisy = noisy_votes(votes, 50.0, random_stream(None))
+        noisy = noisy_votes(votes, 50.0, random_stream(None), one_table=True)
         assert np.array_equal(noisy * 32, np.rint(noisy * 32))
+        grid = np.floor(
+            2304 * np.sqrt(1 + 128**2 + 128**4 + 128**6) / 50.0
+        )  # the least sum with 2**20 steps to one sigma
+        steps = noisy_votes(votes, 50.0, random_stream(None)) * grid
+        np.testing.assert_allclose(steps, np.rint(steps), rtol=1e-15, atol=1e-6)
+
+
+@pytest.mark.parametrize("votes", [[90, 60], [60, 90], [75, 75], [150, 0]])
+def test_binary_labels_have_the_probability_of_the_larger_noisy_count(votes):
+    n = 200_000
+    label = binary_labels(np.tile(votes, (n, 1)), 50.0, random_stream(1))
+    p = norm.cdf((votes[1] - votes[0]) / (np.sqrt(2) * 50))
+    # Five standard deviations; noise that is 10 % too small is refused where the vote is not tied.
+    assert abs(label.mean() - p) < 5 * np.sqrt(p * (1 - p) / n)
+    if votes[0] != votes[1]:
+        wrong = norm.cdf((votes[1] - votes[0]) / (np.sqrt(2) * 45))
+        assert abs(label.mean() - wrong) > 5 * np.sqrt(wrong * (1 - wrong) / n)
+    counts = hard_labels(noisy_votes(np.tile(votes, (n, 1)), 50.0, random_stream(2)))
+    assert abs(counts.mean() - label.mean()) < 7 * np.sqrt(p * (1 - p) / n)
+
+
+def test_binary_labels_keep_a_least_probability_of_either_class():
+    label = binary_labels(np.tile([10_000, 0], (4_000_000, 1)), 0.01, random_stream(0))
+    assert 1 <= label.sum() <= 20  # 3.8 expected
+    assert binary_labels(np.array([[3, 3], [2, 5]]), 0.0, random_stream(0)).tolist() == [0, 1]
+    with pytest.raises(ValueError, match="two classes"):
+        binary_labels(VOTES, 1.0, random_stream(0))
 
 
 def test_two_calls_differ_and_a_seed_reproduces():
@@ -76,6 +108,8 @@ def test_clean_votes_are_their_own_soft_labels():
 
 def test_slack_is_negligible_and_not_zero():
     for sigma in (2.0, 5000.0):
-        epsilon, delta = vote_slack(10_000, sigma, 1.0)
-        assert 0 <= epsilon < 1e-12
-        assert 0 < delta < 1e-12
+        for one_table in (False, True):
+            epsilon, delta = vote_slack(10_000, sigma, 1.0, one_table=one_table)
+            assert 0 <= epsilon < 1e-12
+            assert 0 < delta < 1e-12
+    assert 0 < binary_slack(10_000) < 1e-8
