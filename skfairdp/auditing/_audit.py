@@ -55,8 +55,8 @@ def audit_epsilon(
     confidence : float, default=0.95
         The probability with which the bound holds.
     claimed : PrivacyGuarantee, float or "published", optional
-        The claim to test. By default the ``privacy_`` of the release, if it has one; ``"published"`` takes the
-        epsilon that the paper behind a published calibration states.
+        The claim to test. By default the ``privacy_`` of the release, or of the only step of a pipeline that has
+        one; ``"published"`` takes the epsilon that the paper behind a published calibration states.
     delta : float, optional
         The delta at which epsilon is bounded; by default that of the claim, else 0.
     score : {"auto", "likelihood", "trained", "all"} or callable, default="auto"
@@ -168,7 +168,7 @@ def _scores(
         )
     found: dict[str, Score] = {}
     if ratio is not None and score != "trained":
-        found["likelihood ratio"] = lambda outputs: ratio(outputs, x, x_prime)
+        found["likelihood ratio"] = lambda outputs: _finite_ratio(ratio, outputs, x, x_prime)
         if score != "all":
             return found, 0
     first = [one.take(1) for one in draws]
@@ -183,6 +183,19 @@ def _scores(
         )
     found.update(train_distinguishers(outputs[0], outputs[1], random_stream(random_state)))
     return found, n_training
+
+
+def _finite_ratio(ratio: Callable, outputs: np.ndarray, x: Any, x_prime: Any) -> np.ndarray:
+    """Ask the release about the outputs it can know; one with nan or infinity in it is a fault, and scored as nan."""
+    if outputs.dtype.kind != "f":
+        return ratio(outputs, x, x_prime)
+    known = np.isfinite(outputs).all(axis=1)
+    if known.all():
+        return ratio(outputs, x, x_prime)
+    scores = np.full(len(outputs), np.nan)
+    if known.any():
+        scores[known] = ratio(outputs[known], x, x_prime)
+    return scores
 
 
 def _score_draws(draws: Draws, n: int, scores: dict[str, Score]) -> dict[str, np.ndarray]:
@@ -208,7 +221,7 @@ def _order_nan_last(values: np.ndarray) -> np.ndarray:
 
 def _read_claim(release: Any, claimed: Any, delta: float | None) -> tuple[float | None, float]:
     """Return the claimed epsilon (or None) and the delta to audit at."""
-    guarantee = getattr(release, "privacy_", None) if claimed is None or isinstance(claimed, str) else claimed
+    guarantee = _receipt(release) if claimed is None or isinstance(claimed, str) else claimed
     if isinstance(claimed, str):
         if claimed != "published":
             raise ValueError(f"claimed must be a PrivacyGuarantee, a number, or 'published'; got {claimed!r}.")
@@ -234,6 +247,13 @@ def _read_claim(release: Any, claimed: Any, delta: float | None) -> tuple[float 
             f"ones; got {delta:g}."
         )
     return claim, delta
+
+
+def _receipt(release: Any) -> Any:
+    """Return the guarantee of the release, or of the only step of a pipeline that has one."""
+    steps = [step for _, step in release.steps] if hasattr(release, "steps") else []
+    found = [one.privacy_ for one in [release, *steps] if hasattr(one, "privacy_")]
+    return found[0] if len(found) == 1 or hasattr(release, "privacy_") else None
 
 
 def _check_count(value: Any, name: str, smallest: int) -> int:

@@ -21,6 +21,8 @@ Score = Callable[[np.ndarray], np.ndarray]
 #: Wide outputs are cut to the columns that differ most; boosting looks at fewer still.
 _MAX_LINEAR_COLUMNS = 128
 _MAX_BOOSTED_COLUMNS = 24
+#: Enough rows to see which columns differ.
+_RANKING_ROWS = 2000
 #: More rows than this do not make boosting see more.
 _MAX_BOOSTED_ROWS = 40_000
 
@@ -45,10 +47,12 @@ def train_distinguishers(outputs_x: np.ndarray, outputs_x_prime: np.ndarray, str
         found = {"words in the output (logistic regression)": _train_words(outputs, from_x)}
         keys: Callable[[np.ndarray], np.ndarray] = np.asarray
     else:
+        ranking = _most_different_first(_finite(outputs_x[:_RANKING_ROWS]), _finite(outputs_x_prime[:_RANKING_ROWS]))
+        linear, boosted = (np.sort(ranking[:n]) for n in (_MAX_LINEAR_COLUMNS, _MAX_BOOSTED_COLUMNS))
         found = {
-            "clamped values (logistic regression)": _train_clamped(outputs, from_x),
-            "scaled and row-centred values (logistic regression)": _train_scaled(outputs, from_x),
-            "values and their lowest bits (gradient boosting)": _train_boosted(outputs, from_x, stream),
+            "clamped values (logistic regression)": _train_clamped(outputs, from_x, linear),
+            "scaled and row-centred values (logistic regression)": _train_scaled(outputs, from_x, linear),
+            "values and their lowest bits (gradient boosting)": _train_boosted(outputs, from_x, boosted, stream),
         }
         keys = _RowKeys(outputs.shape[1], stream)
     frequencies = _train_frequencies(outputs, from_x, keys)
@@ -117,27 +121,24 @@ def _train_words(outputs: np.ndarray, from_x: np.ndarray) -> Score:
     return lambda new: model.decision_function(vectorizer.transform(new))
 
 
-def _train_clamped(outputs: np.ndarray, from_x: np.ndarray) -> Score:
+def _train_clamped(outputs: np.ndarray, from_x: np.ndarray, columns: np.ndarray) -> Score:
     """Clamp every value between the medians at x' and x.
 
     For Laplace noise this is the likelihood ratio up to the weights, with its atoms.
     """
-    columns = _most_different(_finite(outputs), from_x, _MAX_LINEAR_COLUMNS)
     clamp = _Clamp(outputs[:, columns], from_x)
     model = _logistic(clamp(outputs[:, columns]), from_x)
     return lambda new: model.decision_function(clamp(new[:, columns]))
 
 
-def _train_scaled(outputs: np.ndarray, from_x: np.ndarray) -> Score:
+def _train_scaled(outputs: np.ndarray, from_x: np.ndarray, columns: np.ndarray) -> Score:
     """Robustly scaled values, and values minus their row's mean, which shared noise cannot hide."""
-    features = _ScaledFeatures(outputs, from_x)
+    features = _ScaledFeatures(outputs, from_x, columns)
     model = _logistic(features(outputs), from_x)
     return lambda new: model.decision_function(features(new))
 
 
-def _train_boosted(outputs: np.ndarray, from_x: np.ndarray, stream: RandomStream) -> Score:
-    columns = _most_different(_finite(outputs), from_x, _MAX_BOOSTED_COLUMNS)
-
+def _train_boosted(outputs: np.ndarray, from_x: np.ndarray, columns: np.ndarray, stream: RandomStream) -> Score:
     def features(new: np.ndarray) -> np.ndarray:
         part = new[:, columns]
         finite = _finite(new)
@@ -177,9 +178,9 @@ class _Clamp:
 class _ScaledFeatures:
     """What the second logistic regression sees."""
 
-    def __init__(self, outputs: np.ndarray, from_x: np.ndarray):
+    def __init__(self, outputs: np.ndarray, from_x: np.ndarray, columns: np.ndarray):
         finite = _finite(outputs)
-        self._columns = _most_different(finite, from_x, _MAX_LINEAR_COLUMNS)
+        self._columns = columns
         part = finite[:, self._columns]
         self._centre, self._scale = _robust_scale(part)
         centred = part - finite.mean(axis=1, keepdims=True)
@@ -210,21 +211,16 @@ def _robust_scale(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Median and interquartile range of each column; the range falls back to the deviation, then to 1."""
     quarter, centre, three_quarters = np.percentile(values, [25, 50, 75], axis=0)
     scale = three_quarters - quarter
-    scale = np.where(scale > 0, scale, np.sqrt(np.var(values / _magnitude(values), axis=0)) * _magnitude(values))
+    flat = ~(scale > 0)
+    if flat.any():
+        magnitude = np.maximum(np.abs(values[:, flat]).max(axis=0), np.finfo(float).tiny)
+        scale[flat] = np.std(values[:, flat] / magnitude, axis=0) * magnitude
     return centre, np.where(scale > 0, scale, 1.0)
 
 
-def _magnitude(values: np.ndarray) -> np.ndarray:
-    largest = np.abs(values).max(axis=0)
-    return np.where(largest > 0, largest, 1.0)
-
-
-def _most_different(finite: np.ndarray, from_x: np.ndarray, n_columns: int) -> np.ndarray:
-    """Columns whose mean, after clipping outliers, or whose spread differs most between x and x'."""
-    if finite.shape[1] <= n_columns:
-        return np.arange(finite.shape[1])
-    centre, scale = _robust_scale(finite)
-    scaled = np.clip((finite - centre) / scale, -3, 3)
-    at_x, at_x_prime = scaled[from_x == 1], scaled[from_x == 0]
+def _most_different_first(at_x: np.ndarray, at_x_prime: np.ndarray) -> np.ndarray:
+    """Order columns by how much their mean, after clipping outliers, and their spread differ between x and x'."""
+    centre, scale = _robust_scale(np.concatenate([at_x, at_x_prime]))
+    at_x, at_x_prime = (np.clip((side - centre) / scale, -3, 3) for side in (at_x, at_x_prime))
     shift = np.abs(at_x.mean(axis=0) - at_x_prime.mean(axis=0)) + np.abs(at_x.std(axis=0) - at_x_prime.std(axis=0))
-    return np.sort(np.argsort(-shift, kind="stable")[:n_columns])
+    return np.argsort(-shift, kind="stable")

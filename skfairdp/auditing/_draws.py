@@ -90,7 +90,7 @@ class Draws:
         while n > 0:
             rows = min(n, self._rows)
             outputs = read_outputs(self._function(self._inputs(rows)), rows)
-            self._refuse_replay(outputs)
+            self._refuse_dependence(outputs)
             yield outputs
             n -= rows
 
@@ -104,18 +104,37 @@ class Draws:
         tiled = np.repeat(self._record[np.newaxis], rows, axis=0)
         return tiled if self._columns is None else pd.DataFrame(tiled, columns=self._columns)
 
-    def _refuse_replay(self, outputs: np.ndarray) -> None:
-        """Refuse a release that re-seeds itself: its calls are copies of each other, not trials."""
+    def _refuse_dependence(self, outputs: np.ndarray) -> None:
+        """Refuse calls that are copies of each other, and rows that share their noise: neither are trials."""
         previous, self._previous = self._previous, outputs
         rows = 0 if previous is None else min(len(previous), len(outputs))
-        if previous is None or rows <= _MIN_CHANGES or not np.array_equal(previous[:rows], outputs[:rows]):
+        if previous is None or rows <= _MIN_CHANGES:
             return
-        changed = (outputs[1:rows] != outputs[: rows - 1]).reshape(rows - 1, -1).any(axis=1)
-        if np.count_nonzero(changed) >= _MIN_CHANGES:
+        same = np.array_equal(previous[:rows], outputs[:rows])
+        changes = [np.count_nonzero(_changes(block[:rows])) for block in (previous, outputs)]
+        if same and changes[1] >= _MIN_CHANGES:
             raise ValueError(
                 "release returned the same noise in two calls: it re-seeds itself, so that the difference of two "
                 "outputs is the difference of two records, and nothing is protected. Draw from one running generator."
             )
+        if not same and changes == [0, 0] and not _both_missing(previous[0], outputs[0]):
+            raise ValueError(
+                "release gave all rows of a call the same noise, so that the difference of two rows is that of two "
+                "records. Draw noise for every row; to audit single releases all the same, set rows_per_call=1."
+            )
+
+
+def _changes(block: np.ndarray) -> np.ndarray:
+    """Whether each row differs from the one before; nan is no difference from nan."""
+    before, after = block[:-1].reshape(len(block) - 1, -1), block[1:].reshape(len(block) - 1, -1)
+    differ = before != after
+    if block.dtype.kind == "f":
+        differ &= ~(np.isnan(before) & np.isnan(after))
+    return differ.any(axis=1)
+
+
+def _both_missing(one: np.ndarray, other: np.ndarray) -> bool:
+    return one.dtype.kind == "f" and bool(np.isnan(one).any() and np.isnan(other).any())
 
 
 def _is_tokens(row: Any) -> bool:

@@ -3,11 +3,16 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from skfairdp.accounting import PrivacyGuarantee
+from skfairdp.accounting import PrivacyGuarantee, PrivacyLedger
 from skfairdp.auditing import EpsilonAudit, audit_epsilon
+from skfairdp.exceptions import BudgetExceededError
+from skfairdp.preprocessing import LaplacePrivatizer
 from tests.auditing._releases import LaplaceNoise, RandomisedResponse
 
 E1 = np.array([1.0, 0.0, 0.0])
@@ -213,3 +218,55 @@ def test_scores_that_are_nan_are_an_event_like_any_other():
 
     audit = audit_epsilon(lambda X: X, [0.0], [1.0], score=score)
     assert audit.epsilon_lower == pytest.approx(audit.cap)
+
+
+def test_outputs_that_the_release_cannot_score_convict_it():
+    """A row of zeros that becomes nan is recognised, although its likelihood ratio is asked for finite rows only."""
+    release = LaplaceNoise(2.0, 0)
+    honest = release._ratio
+
+    def ratio(y, x, x_prime):
+        assert np.isfinite(y).all()
+        return honest(y, E1, -E1)
+
+    release.log_likelihood_ratio = ratio
+    release.normalise = lambda X: np.where(X.any(axis=1, keepdims=True), X, np.nan)
+    assert audit_epsilon(release, E1, 0 * E1, claimed=1.0).contradicts
+
+
+def test_probabilities_of_a_classifier_are_a_release():
+    class Classifier:
+        def predict_proba(self, X):
+            p = np.where(rng.random(len(X)) < 0.75, X[:, 0], 1 - X[:, 0])
+            return np.c_[1 - p, p]
+
+    rng = np.random.default_rng(0)
+    audit = audit_epsilon(Classifier(), [0.0], [1.0], claimed=1.1, random_state=0)
+    assert 0.95 < audit.epsilon_lower <= math.log(3)
+    assert audit_epsilon(Classifier(), [0.0], [1.0], claimed=0.9, random_state=0).contradicts
+
+
+@pytest.mark.parametrize("output", ["default", "pandas", "polars"])
+def test_estimators_fitted_on_named_columns(output):
+    frame = pd.DataFrame({"a": [0.0, 1.0], "b": [1.0, 2.0]})
+    release = LaplacePrivatizer(epsilon=1.0, random_state=0).fit(frame).set_output(transform=output)
+    assert 0.85 < audit_epsilon(release).epsilon_lower <= 1
+
+
+def test_the_claim_of_a_pipeline_is_that_of_its_private_step():
+    scaler = StandardScaler(with_mean=False, with_std=False)
+    release = make_pipeline(scaler, LaplacePrivatizer(epsilon=1.0, random_state=0)).fit(np.eye(2))
+    audit = audit_epsilon(release, [1.0, 0.0], [-1.0, 0.0], random_state=0)
+    assert audit.claimed_epsilon == 1.0
+    assert 0.8 < audit.epsilon_lower <= 1.0
+    twice = make_pipeline(LaplacePrivatizer(random_state=0), LaplacePrivatizer(random_state=0)).fit(np.eye(2))
+    assert audit_epsilon(twice, [1.0, 0.0], [-1.0, 0.0], n_trials=500, random_state=0).claimed_epsilon is None
+
+
+def test_an_active_ledger_charges_an_audit_and_can_stop_it():
+    release = LaplacePrivatizer(epsilon=1.0, random_state=0).fit(np.eye(2))
+    with PrivacyLedger() as ledger:
+        audit_epsilon(release, n_trials=1000)
+    assert ledger.total().epsilon >= 4, "two inputs, each to choose and to certify"
+    with PrivacyLedger(budget=2.0), pytest.raises(BudgetExceededError):
+        audit_epsilon(release, n_trials=1000)

@@ -89,3 +89,12 @@ def test_a_release_that_re_seeds_itself_is_refused():
     Draws(lambda X: X, np.zeros(1), 100).take(1000)
     with pytest.raises(ValueError, match="same noise in two calls: it re-seeds itself"):
         Draws(lambda X: X + np.random.default_rng(0).normal(size=X.shape), np.zeros(1), 100).take(1000)
+
+
+def test_rows_that_share_their_noise_are_refused():
+    """One value for a whole call; with one row in a call the same release can be audited."""
+    rng = np.random.default_rng(0)
+    with pytest.raises(ValueError, match=r"all rows of a call the same noise.*set rows_per_call=1"):
+        Draws(lambda X: X + rng.normal(), np.zeros(1), 100).take(1000)
+    assert Draws(lambda X: X + rng.normal(), np.zeros(1), 1).take(100).std() > 0.5
+    Draws(lambda X: X * np.nan, np.zeros(1), 100).take(1000)

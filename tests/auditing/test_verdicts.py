@@ -13,16 +13,19 @@ from tests.auditing._releases import DPNRAsPrinted, DPNRPublicCode, FederatePubl
 ROWS = np.random.default_rng(0).normal(size=(200, 4))
 WIDE = np.random.default_rng(0).normal(size=(2, 50))
 
+# few bits, so that the loss of each is seen in 20,000 trials
+FEW_BITS = {"n_integer_bits": 0, "n_fraction_bits": 1, "standardize": False}
+
 EXACT = {
     "laplace-l1": LaplacePrivatizer(epsilon=1.0, random_state=0),
     "laplace-l2": LaplacePrivatizer(epsilon=1.0, norm="l2", random_state=0),
     "laplace-minmax": LaplacePrivatizer(epsilon=1.0, norm="minmax", random_state=0),
     "laplace-clip": LaplacePrivatizer(epsilon=1.0, norm="clip", clip_norm=0.5, random_state=0),
     "gaussian": GaussianPrivatizer(epsilon=1.0, delta=1e-3, random_state=0),
-    "bits-ome": OMEEncoder(epsilon=1.0, random_state=0),
-    "bits-oue": OMEEncoder(epsilon=1.0, protocol="oue", random_state=0),
-    "bits-sue": OMEEncoder(epsilon=1.0, protocol="sue", random_state=0),
-    "bits-optimal": OMEEncoder(epsilon=1.0, protocol="optimal", random_state=0),
+    "bits-ome": OMEEncoder(epsilon=1.0, random_state=0, **FEW_BITS),
+    "bits-oue": OMEEncoder(epsilon=1.0, protocol="oue", random_state=0, **FEW_BITS),
+    "bits-sue": OMEEncoder(epsilon=1.0, protocol="sue", random_state=0, **FEW_BITS),
+    "bits-optimal": OMEEncoder(epsilon=1.0, protocol="optimal", random_state=0, **FEW_BITS),
 }
 
 
@@ -35,11 +38,11 @@ def published(estimator, rows):
 @pytest.mark.parametrize("score", ["likelihood", "trained"])
 @pytest.mark.parametrize("name", EXACT)
 def test_nothing_is_found_against_an_exact_mechanism(name, score):
-    release = EXACT[name].fit(ROWS)
+    release = EXACT[name].fit(ROWS[:, :2])
     audit = audit_epsilon(release, n_trials=20_000, score=score, random_state=0)
     assert audit.claimed_epsilon == pytest.approx(1.0)
     assert not audit.contradicts, str(audit)
-    assert audit.epsilon_lower > 0.05, "an attack that finds nothing at all would say nothing"
+    assert audit.epsilon_lower > 0.3, "an attack that finds nothing at all would say nothing"
 
 
 @pytest.mark.parametrize("score", ["likelihood", "trained"])
@@ -50,10 +53,8 @@ def test_the_worst_case_comes_close_to_epsilon(score):
     assert audit.epsilon_lower > 0.94
 
 
-def test_the_worst_case_of_one_bit_and_of_gaussian_noise_comes_close():
-    bit = OMEEncoder(
-        epsilon=1.0, protocol="sue", n_integer_bits=0, n_fraction_bits=1, standardize=False, random_state=0
-    ).fit(ROWS[:, :1])
+def test_the_worst_case_of_bits_and_of_gaussian_noise_comes_close():
+    bit = OMEEncoder(epsilon=1.0, protocol="sue", random_state=0, **FEW_BITS).fit(ROWS[:, :1])
     assert 0.9 < audit_epsilon(bit, n_trials=200_000).epsilon_lower <= 1.0
     gaussian = GaussianPrivatizer(epsilon=1.0, delta=0.1, random_state=0).fit(ROWS)
     assert 0.8 < audit_epsilon(gaussian, n_trials=200_000).epsilon_lower <= 1.0
