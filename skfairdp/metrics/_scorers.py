@@ -8,7 +8,7 @@ import sklearn
 from sklearn.pipeline import Pipeline
 
 from skfairdp._sklearn import MultimetricScorer, PredictionScorer, routing_enabled
-from skfairdp.exceptions import SensitiveFeaturesNotRoutedError
+from skfairdp.exceptions import BudgetExceededError, SensitiveFeaturesNotRoutedError
 from skfairdp.metrics._group_fairness import accuracy_gap, grms, tpr_gap, worst_group_accuracy
 
 
@@ -34,7 +34,8 @@ class SensitiveScorer(PredictionScorer):
     Raises
     ------
     SensitiveFeaturesNotRoutedError
-        If the sensitive features are missing. Other errors of a scorer become nan in a search, this one does not.
+        If the sensitive features are missing. Other errors of a scorer become nan in a search; this one does not, nor
+        does :class:`BudgetExceededError`.
 
     Examples
     --------
@@ -86,7 +87,7 @@ class SensitiveScorer(PredictionScorer):
             return _Refusal(self._missing())
         try:
             return self._evaluate(method_caller, estimator, X, y_true, **kwargs)
-        except NoRepresentationError as error:
+        except (BudgetExceededError, NoRepresentationError) as error:
             return _Refusal(error)
 
     def _evaluate(self, method_caller: Callable, estimator: Any, X: Any, y_true: Any, **kwargs: Any) -> float:
