@@ -11,10 +11,12 @@ __version__ = "0.1.0.dev0"
 
 #: Where each public name lives: ``skfairdp.Name`` is ``skfairdp.<folder>.Name``.
 _HOME = {
+    "BagOfEmbeddingsEncoder": "adversarial",
     "BudgetExceededError": "exceptions",
     "CodeLength": "metrics",
     "DistanceToOptimum": "model_selection",
     "EpsilonAudit": "auditing",
+    "FederateClassifier": "adversarial",
     "GaussianPrivatizer": "preprocessing",
     "GroupRatesDisplay": "inspection",
     "INLPEraser": "preprocessing",
@@ -55,6 +57,7 @@ _HOME = {
     "excessive_risk": "metrics",
     "excessive_risk_bound": "metrics",
     "excessive_risk_gap": "metrics",
+    "federate_baselines": "adversarial",
     "fetch_adult": "datasets",
     "fetch_ag_entities": "datasets",
     "fetch_bank_marketing": "datasets",
@@ -105,6 +108,7 @@ _HOME = {
 
 _FOLDERS = (
     "accounting",
+    "adversarial",
     "auditing",
     "datasets",
     "exceptions",

@@ -1,6 +1,8 @@
 """What the tests of all estimators share: the list of estimators, and data to fit them on."""
 
 from skfairdp import (
+    BagOfEmbeddingsEncoder,
+    FederateClassifier,
     GaussianPrivatizer,
     INLPEraser,
     LaplacePrivatizer,
@@ -12,6 +14,18 @@ from skfairdp import (
 #: One instance per configuration that scikit-learn's checks run on. An estimator that is not here fails
 #: ``test_public_api.py``.
 ESTIMATORS: list = [
+    BagOfEmbeddingsEncoder(),
+    # predict and predict_proba are two releases; scikit-learn wants them to agree on every row, so the noise is small.
+    FederateClassifier(epsilon=1e4, adversary_weight=0.0, max_epochs=20, lr=0.02, encoder_hidden_sizes=(20,)),
+    FederateClassifier(
+        epsilon=20.0,
+        channel="codes",
+        n_codes=3,
+        adversary_weight=0.0,
+        max_epochs=20,
+        lr=0.02,
+        encoder_hidden_sizes=(20,),
+    ),
     GaussianPrivatizer(epsilon=8.0),
     LaplacePrivatizer(epsilon=8.0),
     LaplacePrivatizer(epsilon=8.0, norm="minmax", random_state=0),

@@ -8,20 +8,20 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
 
 from skfairdp._base import SkfairdpEstimator
 from skfairdp._rng import RandomState, random_stream
 from skfairdp._sklearn import HasMethods, Interval, StrOptions, fit_context
 from skfairdp._validation import check_epsilon
-from skfairdp.accounting import ReleaseMixin
-from skfairdp.adversarial._prepare import TrainingTable, history_table, prepare, warn_without_groups
+from skfairdp.adversarial._answers import PrivateAnswers
+from skfairdp.adversarial._prepare import history_table, make_settings, prepare, warn_without_groups
 from skfairdp.adversarial._receipt import federate_guarantee
 from skfairdp.exceptions import OverclaimedPrivacyWarning
 
 
 class FederateClassifier(
-    ReleaseMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, SkfairdpEstimator
+    PrivateAnswers, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, SkfairdpEstimator
 ):
     """Classifier on a private representation that an adversary cannot read groups from (FEDERATE).
 
@@ -152,7 +152,7 @@ class FederateClassifier(
     >>> z = rng.integers(2, size=400)
     >>> y = rng.integers(2, size=400)
     >>> X = rng.normal(size=(400, 5)) + 2.0 * y[:, None] + 0.5 * z[:, None]
-    >>> clf = FederateClassifier(epsilon=4.0, channel="codes", max_epochs=10, random_state=0)
+    >>> clf = FederateClassifier(epsilon=4.0, channel="codes", batch_size=50, random_state=0)
     >>> clf = clf.fit(X, y, sensitive_features=z)
     >>> clf.privacy_.epsilon
     4.0
@@ -161,7 +161,7 @@ class FederateClassifier(
     """
 
     _parameter_constraints: ClassVar[dict] = {
-        "epsilon": [Interval(Real, 0, None, closed="neither")],
+        "epsilon": [Interval(Real, 0, None, closed="right")],
         "channel": [StrOptions({"laplace", "codes"})],
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "n_codes": [Interval(Integral, 2, None, closed="left")],
@@ -277,12 +277,12 @@ class FederateClassifier(
         -------
         self : FederateClassifier
         """
-        before = dict(vars(self))
+        before = dict(self.__dict__)
         try:
             return self._fit(X, y, sensitive_features, sample_weight)
         except BaseException:  # also Ctrl-C: whole or not at all
-            vars(self).clear()
-            vars(self).update(before)
+            self.__dict__.clear()
+            self.__dict__.update(before)
             raise
 
     def _fit(self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any) -> "FederateClassifier":
@@ -296,7 +296,8 @@ class FederateClassifier(
         continued = self.warm_start and hasattr(self, "net_")
         if continued and not np.array_equal(self.classes_, table.classes):
             raise ValueError(
-                f"warm_start=True continues with the classes {self.classes_.tolist()}; y holds {table.classes.tolist()}."
+                f"warm_start=True continues with the classes {self.classes_.tolist()}; "
+                f"y holds {table.classes.tolist()}."
             )
         stream = self._stream if continued else random_stream(self.random_state)
         guarantee = federate_guarantee(
@@ -311,11 +312,19 @@ class FederateClassifier(
             )
         previous = self.net_ if continued else None
         net = train_net(
-            self._settings(epsilon, table), table.x, table.y, table.groups, table.weight, stream.seed(), previous
+            make_settings(self, epsilon, self._n_outputs, table),
+            table.x,
+            table.y,
+            table.groups,
+            table.weight,
+            stream.seed(),
+            previous,
         )
         self.net_ = net
         self.classes_ = table.classes
-        self.sensitive_groups_ = {} if table.sensitive is None else dict(zip(table.sensitive.names, table.sensitive.labels))
+        self.sensitive_groups_ = {}
+        if table.sensitive is not None:
+            self.sensitive_groups_ = dict(zip(table.sensitive.names, table.sensitive.labels))
         self.history_ = history_table(list(net.history), table.chance_loss())
         self.n_iter_ = len(self.history_)
         self.stopped_early_ = net.stopped_early_
@@ -331,41 +340,6 @@ class FederateClassifier(
     def _n_features_out(self) -> int:
         return self.net_.module_.head[0].in_features
 
-    def _settings(self, epsilon: float, table: TrainingTable) -> Any:
-        from skfairdp.neural import FederateSettings
-
-        sizes = {
-            name: tuple(int(width) for width in getattr(self, name))
-            for name in ("encoder_hidden_sizes", "classifier_hidden_sizes", "adversary_hidden_sizes")
-        }
-        for name, widths in sizes.items():
-            if any(width < 1 for width in widths):
-                raise ValueError(f"{name} must hold layer widths of at least 1; got {getattr(self, name)!r}.")
-        has_groups = table.sensitive is not None
-        return FederateSettings(
-            epsilon=epsilon,
-            n_outputs=self._n_outputs,
-            encoder=self.encoder if not self._reads_text else self.text_encoder_.make_module,
-            adversary_weight=float(self.adversary_weight) if has_groups else 0.0,
-            fairness_penalty=float(self.fairness_penalty) if has_groups else 0.0,
-            patience=self.n_iter_no_change if self.early_stopping else None,
-            verbose=int(self.verbose),
-            n_classes=len(table.classes),
-            n_groups=table.n_groups,
-            **sizes,
-            **{
-                name: getattr(self, name)
-                for name in (
-                    "channel norm calibration dropout adversary_schedule n_adversaries orthogonality fairness "
-                    "max_epochs batch_size lr optimizer validation_fraction device callbacks"
-                ).split()
-            },
-        )
-
-    @property
-    def _reads_text(self) -> bool:
-        return hasattr(self.encoder, "make_module")
-
     def _training_rows(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
         if self._reads_text:
             if y is None:
@@ -379,65 +353,6 @@ class FederateClassifier(
             rows, y = validate_data(self, X, y, dtype=np.float32)
         check_classification_targets(y)
         return rows, y
-
-    def _released(self, X: Any) -> np.ndarray:
-        """Validate, charge, then release: in this order, so that a refused table costs nothing."""
-        from skfairdp.neural import release
-
-        check_is_fitted(self)
-        if self._reads_text:
-            rows = self.text_encoder_.transform(X)
-        else:
-            rows = validate_data(self, X, dtype=np.float32, reset=False)
-        self._spend(self.privacy_)
-        module = self.net_.module_
-        return release(module.encoder, module.channel, rows, self._stream)
-
-    def transform(self, X: Any) -> np.ndarray:
-        """Release the private representation: noisy rows, or one-hot codes. One release of each record.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features), or documents
-            Records.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_components) or (n_samples, n_codes)
-        """
-        return self._released(X)
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Class probabilities from what the channel releases. One release of each record.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features), or documents
-            Records.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-        """
-        from skfairdp.neural import class_probabilities
-
-        released = self._released(X)
-        return class_probabilities(self.net_.module_.head, released)
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Most probable class from what the channel releases. One release of each record.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features), or documents
-            Records.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        best = self.predict_proba(X).argmax(axis=1)
-        return self.classes_[best]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

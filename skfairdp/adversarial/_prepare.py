@@ -72,7 +72,8 @@ def prepare(
     classes, codes = np.unique(y, return_inverse=True)
     if len(classes) < 2:
         raise ValueError(
-            f"y must hold at least two classes in rows of positive weight; got {len(classes)} class: {classes.tolist()}."
+            "y must hold at least two classes in rows of positive weight; "
+            f"got {len(classes)} class: {classes.tolist()}."
         )
     if class_weight is not None:
         weight = weight * _class_weights(class_weight, classes, y, codes, weight)[codes]
@@ -115,3 +116,65 @@ def history_table(history: list[dict[str, Any]], chance_loss: float) -> pd.DataF
     if "adversary_loss" in table:
         table["adversary_advantage"] = chance_loss - table["adversary_loss"]
     return table.set_index("epoch")
+
+
+# Parameters that go to the net as the user gave them.
+_AS_GIVEN = (
+    "channel",
+    "norm",
+    "calibration",
+    "dropout",
+    "adversary_schedule",
+    "n_adversaries",
+    "orthogonality",
+    "fairness",
+    "max_epochs",
+    "batch_size",
+    "lr",
+    "optimizer",
+    "validation_fraction",
+    "device",
+    "callbacks",
+)
+
+
+def make_settings(estimator: Any, epsilon: float, n_outputs: int, table: TrainingTable) -> Any:
+    """Collect what the net is built and trained by; without groups there is no fairness term.
+
+    Parameters
+    ----------
+    estimator : FederateClassifier
+        Whose parameters count.
+    epsilon : float
+        Checked.
+    n_outputs : int
+        Width of the representation, or number of codes.
+    table : TrainingTable
+        What it will be trained on.
+
+    Returns
+    -------
+    skfairdp.neural.FederateSettings
+    """
+    from skfairdp.neural import FederateSettings
+
+    sizes = {}
+    for name in ("encoder_hidden_sizes", "classifier_hidden_sizes", "adversary_hidden_sizes"):
+        sizes[name] = tuple(int(width) for width in getattr(estimator, name))
+        if any(width < 1 for width in sizes[name]):
+            raise ValueError(f"{name} must hold layer widths of at least 1; got {getattr(estimator, name)!r}.")
+    has_groups = table.sensitive is not None
+    reads_text = hasattr(estimator.encoder, "make_module")
+    return FederateSettings(
+        epsilon=epsilon,
+        n_outputs=n_outputs,
+        encoder=estimator.text_encoder_.make_module if reads_text else estimator.encoder,
+        adversary_weight=float(estimator.adversary_weight) if has_groups else 0.0,
+        fairness_penalty=float(estimator.fairness_penalty) if has_groups else 0.0,
+        patience=estimator.n_iter_no_change if estimator.early_stopping else None,
+        verbose=int(estimator.verbose),
+        n_classes=len(table.classes),
+        n_groups=table.n_groups,
+        **sizes,
+        **{name: getattr(estimator, name) for name in _AS_GIVEN},
+    )

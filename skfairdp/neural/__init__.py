@@ -5,6 +5,7 @@ from typing import Any
 
 #: Which file each name lives in.
 _FILE = {
+    "BagOfEmbeddings": "_text",
     "CodeChannel": "_channels",
     "FederateLoss": "_losses",
     "FederateModule": "_networks",

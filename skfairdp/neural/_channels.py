@@ -12,6 +12,9 @@ from torch import nn
 
 from skfairdp._rng import RandomStream
 
+# Codes start as clear words: a codebook row gives its class e^3 times the weight of any other.
+_FIRST_LOGIT = 3.0
+
 
 class OpenChannel(nn.Module):
     """No channel at all (epsilon is infinite): the encoder's output passes as it is."""
@@ -71,39 +74,74 @@ class LaplaceChannel(nn.Module):
 
 
 class CodeChannel(nn.Module):
-    """Release one of K codes; training uses the exact probabilities instead of draws.
+    """Name the one of K codes that fits a record best, and release it by randomised response.
+
+    The device holds a codebook W, one distribution over the classes for each code, and believes
+    ``r(x) = sum_c softmax(u(x))_c W_c``. The code it names is the one whose row fits r best among those that stand for
+    the class it believes in: s(x) is one-hot there. The expected loss of a head is linear in s, so that a
+    softer s could only add noise. Code c is then released with probability
+    ``(1 + (e^epsilon - 1) s_c) / (K - 1 + e^epsilon)``.
 
     Parameters
     ----------
     epsilon : float
         Pure local differential privacy of one release.
+    n_codes : int
+        Number of codes, K.
+    n_classes : int
+        Number of classes that the codebook speaks of.
     """
 
     discrete = True
 
-    def __init__(self, epsilon: float):
+    def __init__(self, epsilon: float, n_codes: int, n_classes: int):
         super().__init__()
         self.epsilon = epsilon
         self._low = math.exp(-epsilon)
+        codes, classes = torch.arange(n_codes)[:, None], torch.arange(n_classes)[None, :]
+        least = min(n_codes, n_classes)
+        self.codebook = nn.Parameter(_FIRST_LOGIT * (codes % least == classes % least).float())
+
+    def belief(self, u: torch.Tensor) -> torch.Tensor:
+        """What the device believes about the class, before any noise."""
+        return torch.softmax(u, dim=1) @ torch.softmax(self.codebook, dim=1)
+
+    def choose(self, belief: torch.Tensor) -> torch.Tensor:
+        """The code that the device names."""
+        rows = torch.log_softmax(self.codebook, dim=1)
+        fit = belief @ rows.T
+        agrees = rows.argmax(dim=1)[None, :] == belief.argmax(dim=1)[:, None]
+        # Codes of another class come in only when none stands for the believed one.
+        return torch.where(agrees | ~agrees.any(dim=1, keepdim=True), fit, -torch.inf).argmax(dim=1)
+
+    def probabilities(self, s: torch.Tensor) -> torch.Tensor:
+        """Probability of each code, ``(1 + (e^epsilon - 1) s_c) / (K - 1 + e^epsilon)``."""
+        return (self._low + (1.0 - self._low) * s) / (1.0 + (s.shape[1] - 1) * self._low)
 
     def forward(self, u: torch.Tensor) -> torch.Tensor:
-        """Probability of each code, ``(1 + (e^epsilon - 1) s_c) / (K - 1 + e^epsilon)`` with s = softmax(u)."""
-        s = torch.softmax(u, dim=1)
-        return (self._low + (1.0 - self._low) * s) / (1.0 + (u.shape[1] - 1) * self._low)
+        """Exact release probabilities of the named codes; their gradient is that of the soft codes."""
+        soft = torch.softmax(u, dim=1)
+        with torch.no_grad():
+            named = nn.functional.one_hot(self.choose(self.belief(u)), u.shape[1]).to(u.dtype)
+        return self.probabilities(named + (soft - soft.detach()))
 
     def release(self, u: np.ndarray, stream: RandomStream) -> np.ndarray:
-        """Draw one code per row in integers and return it as a one-hot row."""
+        """Draw one code per row in integers and return it as a one-hot row; a nan row is drawn uniformly."""
         from skfairdp.mechanisms import draw_codes
 
-        u = u.astype(np.float64)
-        with np.errstate(invalid="ignore"):  # nan logits stay nan, which draw_codes reads as uniform
-            s = np.exp(u - u.max(axis=1, keepdims=True, initial=-np.inf))
-            s /= s.sum(axis=1, keepdims=True)
-        return np.eye(u.shape[1])[draw_codes(s, self.epsilon, stream)]
+        with torch.no_grad():
+            named = self.choose(self.belief(torch.tensor(u, device=self.codebook.device))).cpu().numpy()
+        eye = np.eye(u.shape[1])
+        s = np.where(np.isfinite(u).all(axis=1, keepdims=True), eye[named], np.nan)
+        return eye[draw_codes(s, self.epsilon, stream)]
 
 
-def make_channel(channel: str, epsilon: float, norm: str, calibration: str) -> nn.Module:
+def make_channel(
+    channel: str, epsilon: float, norm: str, calibration: str, n_outputs: int, n_classes: int
+) -> nn.Module:
     """Build the channel of that name; an infinite epsilon switches it off."""
     if math.isinf(epsilon):
         return OpenChannel()
-    return CodeChannel(epsilon) if channel == "codes" else LaplaceChannel(epsilon, norm, calibration)
+    if channel == "codes":
+        return CodeChannel(epsilon, n_outputs, n_classes)
+    return LaplaceChannel(epsilon, norm, calibration)

@@ -138,18 +138,20 @@ def _build(settings: FederateSettings, example: torch.Tensor) -> tuple[FederateM
                 f"a torch module; the callable returned {type(encoder).__name__}."
             )
         encoder = fit_width(encoder.to(example.device), example, width)
-    channel = make_channel(settings.channel, settings.epsilon, settings.norm, settings.calibration)
+    channel = make_channel(
+        settings.channel, settings.epsilon, settings.norm, settings.calibration, width, settings.n_classes
+    )
     head = mlp(width, settings.classifier_hidden_sizes, settings.n_classes, settings.dropout)
     columns: tuple[int, ...] = ()
     if settings.adversary_weight > 0:
         columns = tuple(j for j in range(len(settings.n_groups)) for _ in range(settings.n_adversaries))
-    adversaries = [
-        mlp(width, settings.adversary_hidden_sizes, settings.n_groups[j], settings.dropout) for j in columns
-    ]
+    adversaries = [mlp(width, settings.adversary_hidden_sizes, settings.n_groups[j], settings.dropout) for j in columns]
     criterion = FederateLoss(
         settings.n_groups, columns, settings.orthogonality, settings.fairness_penalty, settings.fairness
     )
-    return FederateModule(encoder, channel, head, adversaries), criterion
+    module = FederateModule(encoder, channel, head, adversaries)
+    module.wants_decisions = settings.fairness_penalty > 0
+    return module, criterion
 
 
 def _continue_from(net: FederateNet, previous: FederateNet) -> None:
@@ -196,7 +198,7 @@ def encode(encoder: nn.Module, x: np.ndarray) -> np.ndarray:
     return _run(encoder, x)
 
 
-def release(encoder: nn.Module, channel: nn.Module, x: np.ndarray, stream: RandomStream) -> np.ndarray:
+def release(encoder: nn.Module, channel: Any, x: np.ndarray, stream: RandomStream) -> np.ndarray:
     """One private release of each row: encoder, then the channel's secure mechanism.
 
     Parameters

@@ -7,6 +7,8 @@ from torch import nn
 
 from skfairdp.neural._networks import Outputs
 
+_CHANCE = 0.1
+
 
 class Targets(NamedTuple):
     """What a batch is judged by: labels, group codes (one column per sensitive column), and weights or None."""
@@ -33,14 +35,14 @@ def expected_gap(
 ) -> torch.Tensor:
     """Largest difference between two groups' expected rates, averaged over the rates of the definition.
 
-    ``p`` is the probability of each class after the channel, so a mean of it is an expected rate: of
+    ``p`` is the probability that each class is answered, so a mean of it is an expected rate: over
     {y = c, z = g} the true positive rate of class c in group g. Two classes have one rate of interest
     (the second class); more have one for each class.
 
     Parameters
     ----------
     p : Tensor of shape (n, n_classes)
-        Expected class probabilities.
+        Probability that each class is answered.
     y, group : Tensor of shape (n,)
         Class and group codes.
     n_groups : int
@@ -76,6 +78,11 @@ def expected_gap(
     low = rate.masked_fill(~present, 2.0).amin(dim=1)
     comparable = present.sum(dim=1) >= 2
     return ((high - low) * comparable).sum() / comparable.sum().clamp_min(1)
+
+
+def smooth(gap: torch.Tensor) -> torch.Tensor:
+    """The gap, but quadratic below 0.1: in a batch of few positives the sign of a small gap is mostly chance."""
+    return torch.where(gap < _CHANCE, gap.square() / (2 * _CHANCE), gap - _CHANCE / 2)
 
 
 def orthogonality_loss(hidden: list[torch.Tensor], columns: tuple[int, ...]) -> torch.Tensor:
@@ -130,6 +137,8 @@ class FederateLoss(nn.Module):
         """Return the loss to go down on; ``parts`` keeps its pieces for the history."""
         loss = weighted_nll(outputs.log_p, targets.y, targets.weight)
         self.parts = {"classifier_loss": loss.detach()}
+        if outputs.belief_log_p is not None:
+            loss = loss + weighted_nll(outputs.belief_log_p, targets.y, targets.weight)
         if outputs.adversary_log_p:
             assert targets.groups is not None
             losses = [
@@ -143,10 +152,10 @@ class FederateLoss(nn.Module):
                 loss = loss + self.orthogonality * orthogonality_loss(outputs.adversary_hidden, self.columns)
         if self.fairness_penalty > 0 and targets.groups is not None:
             gaps = [
-                expected_gap(outputs.p, targets.y, targets.groups[:, j], n, self.fairness, targets.weight)
+                expected_gap(outputs.decision, targets.y, targets.groups[:, j], n, self.fairness, targets.weight)
                 for j, n in enumerate(self.n_groups)
             ]
-            gap = torch.stack(gaps).mean()
-            self.parts["fairness_gap"] = gap.detach()
-            loss = loss + self.fairness_penalty * gap
+            gap = torch.stack(gaps)
+            self.parts["fairness_gap"] = gap.detach().mean()
+            loss = loss + self.fairness_penalty * smooth(gap).mean()
         return loss

@@ -76,9 +76,7 @@ class TensorBatches:
             rows = order[start : start + self.batch_size]
             yield (
                 self.x[rows],
-                Targets(
-                    y[rows], None if groups is None else groups[rows], None if weight is None else weight[rows]
-                ),
+                Targets(y[rows], None if groups is None else groups[rows], None if weight is None else weight[rows]),
             )
 
 
@@ -96,17 +94,17 @@ def adversary_schedule(schedule: str, epoch: int, n_epochs: int) -> float:
 class ProgressBar(Callback):
     """One bar over the epochs, with the losses beside it."""
 
-    def on_train_begin(self, net: Any, X: Any = None, y: Any = None, **kwargs: Any) -> None:  # noqa: D102
+    def on_train_begin(self, net: Any, X: Any = None, y: Any = None, **kwargs: Any) -> None:
         from tqdm.auto import tqdm
 
         self.bar_ = tqdm(total=net.max_epochs, unit="epoch", leave=False)
 
-    def on_epoch_end(self, net: Any, **kwargs: Any) -> None:  # noqa: D102
+    def on_epoch_end(self, net: Any, **kwargs: Any) -> None:
         losses = {k: f"{v:.3f}" for k, v in net.history[-1].items() if k.endswith("_loss")}
         self.bar_.set_postfix(losses)
         self.bar_.update()
 
-    def on_train_end(self, net: Any, X: Any = None, y: Any = None, **kwargs: Any) -> None:  # noqa: D102
+    def on_train_end(self, net: Any, X: Any = None, y: Any = None, **kwargs: Any) -> None:
         self.bar_.close()
         del self.bar_
 

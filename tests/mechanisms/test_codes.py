@@ -1,5 +1,6 @@
 """The code channel: its closed form, its integers, and what the draws prove."""
 
+import itertools
 import math
 from decimal import Decimal, localcontext
 
@@ -18,9 +19,9 @@ def integer_weights(s, epsilon):
     weights = code_weights(s.shape[1], epsilon)
     rows = []
     for row in _cumulative(s):
-        rise = [min(int(math.floor(c * float(weights.spread))), weights.spread) for c in row[:-1]]
+        rise = [min(math.floor(c * float(weights.spread)), weights.spread) for c in row[:-1]]
         rise = [0, *rise, weights.spread]
-        rows.append([weights.floor + b - a for a, b in zip(rise, rise[1:])])
+        rows.append([weights.floor + b - a for a, b in itertools.pairwise(rise)])
     return rows
 
 
@@ -69,7 +70,11 @@ def test_exact_epsilon_never_exceeds_the_request(n_codes, epsilon):
 @given(
     epsilon=st.floats(0.01, 43),
     rows=st.lists(
-        st.lists(st.one_of(st.floats(0, 1), st.sampled_from([math.nan, math.inf, -1.0, 1e308, 5e-324])), min_size=4, max_size=4),
+        st.lists(
+            st.one_of(st.floats(0, 1), st.sampled_from([math.nan, math.inf, -1.0, 1e308, 5e-324])),
+            min_size=4,
+            max_size=4,
+        ),
         min_size=2,
         max_size=6,
     ),

@@ -1,0 +1,114 @@
+"""What a fitted FEDERATE model answers; every answer is a release."""
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from skfairdp._rng import RandomStream
+from skfairdp.accounting import PrivacyGuarantee, ReleaseMixin
+
+
+class PrivateAnswers(ReleaseMixin):
+    """``transform``, ``predict_proba`` and ``predict`` of a model that holds a net."""
+
+    net_: Any
+    classes_: np.ndarray
+    privacy_: PrivacyGuarantee
+    text_encoder_: Any
+    encoder: Any
+    _stream: RandomStream
+
+    @property
+    def _reads_text(self) -> bool:
+        return hasattr(self.encoder, "make_module")
+
+    def _released(self, X: Any) -> np.ndarray:
+        """Validate, charge, then release: in this order, so that a refused table costs nothing."""
+        from skfairdp.neural import release
+
+        check_is_fitted(self)
+        if self._reads_text:
+            rows = self.text_encoder_.transform(X)
+        else:
+            rows = validate_data(self, X, dtype=np.float32, reset=False)
+        self._spend(self.privacy_)
+        module = self.net_.module_
+        return release(module.encoder, module.channel, rows, self._stream)
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Release the private representation: noisy rows, or one-hot codes. One release of each record.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or documents
+            Records.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components) or (n_samples, n_codes)
+        """
+        return self._released(X)
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Class probabilities from what the channel releases. One release of each record.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or documents
+            Records.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        from skfairdp.neural import class_probabilities
+
+        released = self._released(X)
+        return class_probabilities(self.net_.module_.head, released)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Most probable class from what the channel releases. One release of each record.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or documents
+            Records.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        best = self.predict_proba(X).argmax(axis=1)
+        return self.classes_[best]
+
+    def split(self) -> tuple[Any, Any]:
+        """Cut the model in two: an encoder for the device of a person, and a head for the server.
+
+        The encoder adds the noise and alone carries the guarantee. The head has never seen, and cannot ask for, a
+        clean representation. Both pickle on their own and hold weights, no training rows and no losses.
+
+        Returns
+        -------
+        encoder : FederateEncoder
+            A transformer; ``encoder.privacy_`` is what one ``transform`` costs each record.
+        head : FederateHead
+            A classifier on what the encoder releases.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.pipeline import make_pipeline
+        >>> from skfairdp import FederateClassifier
+        >>> X = np.random.default_rng(0).normal(size=(200, 3))
+        >>> y = np.where(X[:, 0] > 0, "yes", "no")
+        >>> clf = FederateClassifier(channel="codes", adversary_weight=0.0, batch_size=20, random_state=0).fit(X, y)
+        >>> encoder, head = clf.split()
+        >>> codes = encoder.transform(X)  # on the device
+        >>> bool((head.predict(codes) == y).mean() > 0.9)  # on the server
+        True
+        """
+        from skfairdp.adversarial._split import FederateEncoder, FederateHead
+
+        check_is_fitted(self)
+        return FederateEncoder._of(self), FederateHead._of(self)

@@ -1,0 +1,94 @@
+"""The methods that FEDERATE was compared with, as settings of one estimator."""
+
+import math
+from typing import Any
+
+from sklearn.dummy import DummyClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline
+
+from skfairdp._rng import RandomState
+from skfairdp.adversarial._federate import FederateClassifier
+
+
+def federate_baselines(
+    epsilon: float = 8.0,
+    adversary_weight: float = 1.0,
+    *,
+    n_iterations: int = 5,
+    random_state: RandomState = None,
+    **params: Any,
+) -> dict[str, Any]:
+    """Make ready estimators for the methods of the paper, by their names there.
+
+    =======================  ===========  ======================  =====================================
+    name                     ``epsilon``  ``adversary_weight``    what it is
+    =======================  ===========  ======================  =====================================
+    Unconstrained            inf          0                       plain network
+    Noise                    epsilon      0                       DPNR's robust training, corrected
+    Adversarial              inf          adversary_weight        one adversary, no noise
+    Adversarial + Multiple   inf          adversary_weight        3 adversaries, ``orthogonality=1``
+    FEDERATE                 epsilon      adversary_weight        noise and adversary
+    INLP                     inf          0                       plain network, then projection
+    Random                   \\-           \\-                      a label at random
+    =======================  ===========  ======================  =====================================
+
+    Parameters
+    ----------
+    epsilon : float, default=8.0
+        For the methods with noise.
+    adversary_weight : float, default=1.0
+        For the methods with an adversary.
+    n_iterations : int, default=5
+        Projections of INLP.
+    random_state : int, Generator, RandomState or None, default=None
+        For all of them.
+    **params
+        Further parameters of every ``FederateClassifier``.
+
+    Returns
+    -------
+    dict of str to estimator
+        INLP is a pipeline, encoder, ``INLPEraser`` and logistic regression; with metadata routing switched on it
+        takes ``sensitive_features`` in ``fit`` like the others.
+
+    Examples
+    --------
+    >>> from skfairdp import federate_baselines
+    >>> list(federate_baselines())
+    ['Unconstrained', 'Noise', 'Adversarial', 'Adversarial + Multiple', 'FEDERATE', 'INLP', 'Random']
+    """
+    from skfairdp.preprocessing import INLPEraser
+
+    def federate(epsilon: float, weight: float, **more: Any) -> FederateClassifier:
+        settings = {"epsilon": epsilon, "adversary_weight": weight, "random_state": random_state, **params, **more}
+        return FederateClassifier(**settings)
+
+    plain = federate(math.inf, 0.0)
+    eraser = INLPEraser(n_iterations=n_iterations)
+    if hasattr(eraser, "set_fit_request"):
+        from skfairdp._sklearn import routing_enabled
+
+        if routing_enabled():
+            eraser.set_fit_request(sensitive_features=True)
+            plain.set_fit_request(sensitive_features=False)
+    return {
+        "Unconstrained": federate(math.inf, 0.0),
+        "Noise": federate(epsilon, 0.0),
+        "Adversarial": federate(math.inf, adversary_weight),
+        "Adversarial + Multiple": federate(math.inf, adversary_weight, n_adversaries=3, orthogonality=1.0),
+        "FEDERATE": federate(epsilon, adversary_weight),
+        "INLP": Pipeline([("encoder", plain), ("eraser", eraser), ("classifier", LogisticRegression(max_iter=1000))]),
+        "Random": DummyClassifier(strategy="uniform", random_state=_sklearn_seed(random_state)),
+    }
+
+
+def _sklearn_seed(random_state: RandomState) -> Any:
+    """scikit-learn takes ints, RandomState and None; other sources give it an int."""
+    import numpy as np
+
+    from skfairdp._rng import random_stream
+
+    if random_state is None or isinstance(random_state, int | np.integer | np.random.RandomState):
+        return random_state
+    return random_stream(random_state).seed()

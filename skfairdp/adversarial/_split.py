@@ -1,0 +1,181 @@
+"""The two halves of a fitted FederateClassifier."""
+
+import copy
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassifierMixin, TransformerMixin
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from skfairdp._base import SkfairdpEstimator
+from skfairdp.accounting import PrivacyGuarantee, ReleaseMixin
+
+
+class _Half:
+    """A part of a trained model: ``fit`` changes nothing, and a clone is the part itself.
+
+    Like this it can stand in a pipeline that is cloned and fitted, for example in a search over what comes after it.
+    """
+
+    def fit(self, X: Any, y: Any = None, **params: Any) -> Any:
+        """Return the part as it is: it has been trained already.
+
+        Parameters
+        ----------
+        X, y, **params
+            Ignored.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self)
+        return self
+
+    def __sklearn_clone__(self) -> Any:
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "module_")
+
+
+class FederateEncoder(_Half, ReleaseMixin, TransformerMixin, SkfairdpEstimator):
+    """The device's half: encodes records and releases them through the private channel.
+
+    Made by ``FederateClassifier.split``.
+
+    Attributes
+    ----------
+    privacy_ : PrivacyGuarantee
+        What one ``transform`` costs each of its records.
+    module_, channel_
+        The encoder's network and the channel.
+
+    Notes
+    -----
+    **Privacy.** That of the ``FederateClassifier`` it was cut from. A copy that is loaded in another process draws
+    noise of its own.
+    """
+
+    privacy_: PrivacyGuarantee
+
+    @classmethod
+    def _of(cls, classifier: Any) -> "FederateEncoder":
+        part = cls()
+        module = classifier.net_.module_
+        part.module_, part.channel_ = copy.deepcopy(module.encoder), copy.deepcopy(module.channel)
+        part.privacy_ = classifier.privacy_
+        part._stream = classifier._stream.spawn(1)[0]
+        for name in ("text_encoder_", "n_features_in_", "feature_names_in_"):
+            if hasattr(classifier, name):
+                setattr(part, name, getattr(classifier, name))
+        part._names_out = classifier.get_feature_names_out()
+        return part
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Release the private representation. One release of each record.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or documents
+            Records.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components) or (n_samples, n_codes)
+        """
+        from skfairdp.neural import release
+
+        check_is_fitted(self)
+        if hasattr(self, "text_encoder_"):
+            rows = self.text_encoder_.transform(X)
+        else:
+            rows = validate_data(self, X, dtype=np.float32, reset=False)
+        self._spend(self.privacy_)
+        return release(self.module_, self.channel_, rows, self._stream)
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Names of the released columns.
+
+        Parameters
+        ----------
+        input_features : None
+            Ignored.
+
+        Returns
+        -------
+        ndarray of str
+        """
+        check_is_fitted(self)
+        return self._names_out
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.non_deterministic = True
+        return tags
+
+
+class FederateHead(_Half, ClassifierMixin, SkfairdpEstimator):
+    """The server's half: predicts from released representations; costs nothing more.
+
+    Made by ``FederateClassifier.split``.
+
+    Attributes
+    ----------
+    classes_ : ndarray
+        Labels.
+    n_features_in_ : int
+        Width of the released representation.
+    module_
+        The head's network.
+
+    Notes
+    -----
+    **Privacy.** What is computed from a release alone costs nothing (post-processing). The head has no noise and
+    makes no promise of its own: it must be given what the encoder released.
+    """
+
+    @classmethod
+    def _of(cls, classifier: Any) -> "FederateHead":
+        part = cls()
+        part.module_ = copy.deepcopy(classifier.net_.module_.head)
+        part.classes_ = classifier.classes_.copy()
+        part.n_features_in_ = classifier._n_features_out
+        return part
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Class probabilities of released representations.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_components) or (n_samples, n_codes)
+            What the encoder released.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        from skfairdp.neural import class_probabilities
+
+        check_is_fitted(self)
+        X = check_array(X, dtype=np.float64)
+        if X.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"X must be {self.n_features_in_} columns wide, as the encoder released it; got {X.shape[1]}."
+            )
+        return class_probabilities(self.module_, X)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Most probable class of released representations.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_components) or (n_samples, n_codes)
+            What the encoder released.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        best = self.predict_proba(X).argmax(axis=1)
+        return self.classes_[best]
