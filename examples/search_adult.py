@@ -13,8 +13,8 @@ It needs the Adult files: ``fetch_adult`` finds them under ``$SKFAIRDP_DATA``, o
 # %%
 # The data
 # --------
-# ``preset="federate"`` prepares the columns as the FEDERATE code does. What has to be learned from rows, such as the range
-# of a column, comes as an unfitted transformer, so that it goes into the pipeline.
+# ``preset="federate"`` prepares the columns as the FEDERATE code does. What has to be learned from rows, such as the
+# range of a column, comes as an unfitted transformer, so that it goes into the pipeline.
 
 import matplotlib.pyplot as plt
 import sklearn
@@ -45,8 +45,8 @@ print(f"{len(X):,} rows to learn from, {len(X_test):,} to test on")
 # %%
 # The pipeline
 # ------------
-# Laplace noise falls on every component alike, so a direction that says little costs as much as one that says a lot: the
-# search tries the single best direction for the task (linear discriminant analysis) and a few principal components.
+# Laplace noise falls on every component alike, so a direction that says little costs as much as one that says a lot:
+# the search tries the single best direction for the task (linear discriminant analysis) and two principal components.
 # ``epsilon`` is exact: what the privatizer hands on is epsilon-differentially private for any two people.
 
 pipeline = Pipeline(
