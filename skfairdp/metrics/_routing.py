@@ -63,18 +63,18 @@ def route_sensitive_features(estimator: Estimator) -> Estimator:
         )
     if not hasattr(estimator, "fit"):
         raise TypeError(f"estimator must be an estimator (an object with fit); got {estimator!r}.")
-    for part in _parts(estimator, set()):
+    for part in _parts(estimator, {}):
         for method in _methods_with_sensitive_features(part):
             if metadata_request(part, method, "sensitive_features") is None:
                 getattr(part, f"set_{method}_request")(sensitive_features=True)
     return estimator
 
 
-def _parts(value: Any, seen: set[int]) -> Iterator[Any]:
+def _parts(value: Any, seen: dict[int, Any]) -> Iterator[Any]:
     """Walk through everything that can be fitted inside ``value``, itself first, each object once."""
     if id(value) in seen or isinstance(value, str | type):
         return
-    seen.add(id(value))
+    seen[id(value)] = value  # held, so that no other object gets its id meanwhile
     if hasattr(value, "get_params"):
         if hasattr(value, "fit"):
             yield value

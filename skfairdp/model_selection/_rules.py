@@ -1,5 +1,6 @@
 """Rules that choose one candidate of a search: callables for ``refit=``."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Real
@@ -60,7 +61,7 @@ class _Judgement:
         return pd.DataFrame(content, index=pd.RangeIndex(self.results.n_candidates, name="candidate"))
 
 
-class _Rule:
+class _Rule(ABC):
     """What the rules share: they are called, they explain, and they refit a search that cannot call them."""
 
     _privacy_is_needed: ClassVar[bool] = True
@@ -115,9 +116,9 @@ class _Rule:
         estimator = clone(search.estimator).set_params(**clone(params, safe=False))
         return estimator.fit(X, **fit_params) if y is None else estimator.fit(X, y, **fit_params)
 
+    @abstractmethod
     def _decide(self, judgement: _Judgement) -> tuple[int, np.ndarray, dict[str, np.ndarray]]:
         """Return the choice, a verdict on every candidate, and columns for the explanation."""
-        raise TypeError(f"{type(self).__name__} is no rule: it does not decide.")
 
 
 @dataclass(frozen=True)
