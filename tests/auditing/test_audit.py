@@ -250,15 +250,15 @@ def test_probabilities_of_a_classifier_are_a_release():
 def test_estimators_fitted_on_named_columns(output):
     frame = pd.DataFrame({"a": [0.0, 1.0], "b": [1.0, 2.0]})
     release = LaplacePrivatizer(epsilon=1.0, random_state=0).fit(frame).set_output(transform=output)
-    assert 0.85 < audit_epsilon(release).epsilon_lower <= 1
+    assert 0.8 < audit_epsilon(release, confidence=0.9999).epsilon_lower <= 1
 
 
 def test_the_claim_of_a_pipeline_is_that_of_its_private_step():
     scaler = StandardScaler(with_mean=False, with_std=False)
     release = make_pipeline(scaler, LaplacePrivatizer(epsilon=1.0, random_state=0)).fit(np.eye(2))
-    audit = audit_epsilon(release, [1.0, 0.0], [-1.0, 0.0], random_state=0)
+    audit = audit_epsilon(release, [1.0, 0.0], [-1.0, 0.0], confidence=0.9999, random_state=0)
     assert audit.claimed_epsilon == 1.0
-    assert 0.8 < audit.epsilon_lower <= 1.0
+    assert 0.6 < audit.epsilon_lower <= 1.0
     twice = make_pipeline(LaplacePrivatizer(random_state=0), LaplacePrivatizer(random_state=0)).fit(np.eye(2))
     assert audit_epsilon(twice, [1.0, 0.0], [-1.0, 0.0], n_trials=500, random_state=0).claimed_epsilon is None
 
