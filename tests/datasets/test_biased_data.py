@@ -290,7 +290,7 @@ def test_containers(make):
         {"as_frame": "yes"},
         {"return_X_y": 1},
     ],
-    ids=str,
+    ids=lambda value: getattr(value, "__name__", str(value)),
 )
 def test_bad_arguments_are_named(make, bad):
     with pytest.raises((ValueError, TypeError), match=next(iter(bad))):
@@ -312,7 +312,7 @@ def test_bad_arguments_are_named(make, bad):
         (make_biased_text, {"n_classes": 4}),
         (make_biased_text, {"task": "weather"}),
     ],
-    ids=str,
+    ids=lambda value: getattr(value, "__name__", str(value)),
 )
 def test_bad_knobs_are_named(make, bad):
     with pytest.raises((ValueError, TypeError), match=next(iter(bad))):
