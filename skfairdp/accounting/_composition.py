@@ -163,7 +163,8 @@ def fits(counts: Counter[PrivacyGuarantee], epsilon: float, delta: float) -> boo
     epsilon *= 1 + _ROUNDING
     if parts.summed_delta <= delta * (1 + _ROUNDING) and parts.summed_epsilon <= epsilon:
         return True
-    return parts.delta_bound(epsilon) <= delta
+    # At delta 0 the sums above are exact; a profile that underflows to 0 would be taken for one that is 0.
+    return delta > 0 and parts.delta_bound(epsilon) <= delta
 
 
 def _claimed(guarantee: PrivacyGuarantee) -> float:
@@ -255,14 +256,19 @@ class _Parts:
         if not self.losses:
             return math.exp(gaussian_log_delta_above(epsilon, self.mu))
         if self._distribution is None:
-            rdp = sum((n * pure_rdp(e) for e, n in self.losses), start=gaussian_rdp(self.mu))
-            return renyi_delta(rdp, epsilon)
+            return renyi_delta(self._rdp, epsilon)
         values, weights, lost = self._distribution
         if self.mu > 0:
             excess = np.exp(gaussian_log_delta(epsilon - values, self.mu))
         else:
             excess = -np.expm1(np.minimum(epsilon - values, 0.0))
-        return float(weights @ excess) * (1 + _SLACK) + lost
+        tail = float(weights @ excess) * (1 + _SLACK) + lost
+        # Epsilons that were rounded up to a lattice may have lost more than Renyi divergences do.
+        return tail if tail < 1e-300 else min(tail, renyi_delta(self._rdp, epsilon))
+
+    @cached_property
+    def _rdp(self) -> np.ndarray:
+        return sum((n * pure_rdp(e) for e, n in self.losses), start=gaussian_rdp(self.mu))
 
     @cached_property
     def _distribution(self) -> tuple[np.ndarray, np.ndarray, float] | None:
@@ -274,6 +280,8 @@ def _loss_distribution(losses: Sequence[tuple[float, int]]) -> tuple[np.ndarray,
 
     ``None`` when there are too many different ones to carry along.
     """
+    if math.prod(n + 1 for _, n in losses) <= _MAX_LOSSES:
+        return _enumerated(losses)
     lattice = _lattice(losses)
     if lattice is None:
         return None
@@ -292,6 +300,15 @@ def _loss_distribution(losses: Sequence[tuple[float, int]]) -> tuple[np.ndarray,
         values, weights, trimmed = _trimmed(occupied + first, summed[occupied])
         lost += left_out + trimmed
     return step * values, weights, lost
+
+
+def _enumerated(losses: Sequence[tuple[float, int]]) -> tuple[np.ndarray, np.ndarray, float]:
+    """Return every sum of losses, where there are few of them."""
+    values, weights = np.zeros(1), np.ones(1)
+    for epsilon, n in losses:
+        values = np.add.outer(values, epsilon * np.arange(-n, n + 1, 2)).ravel()
+        weights = np.multiply.outer(weights, _binomial(n, epsilon)).ravel()
+    return _trimmed(values, weights)
 
 
 def _trimmed(values: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:

@@ -26,6 +26,9 @@ from skfairdp._validation import check_delta, check_epsilon
 
 _LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
 _SQRT_HALF_PI = math.sqrt(math.pi / 2)
+_NARROW = 0.25
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
+_NODES, _WEIGHTS = (_NODES + 1) / 2, _WEIGHTS / 2  # on [0, 1]
 _ROUNDING = 2.0**-50  # a few units in the last place of what log delta is computed from
 
 
@@ -120,8 +123,9 @@ def gaussian_epsilon(delta: float, mu: float) -> float:
         return 0.0
     # Phi(-u) <= exp(-u^2/2) already keeps delta at u = epsilon/mu - mu/2 = sqrt(2 ln(1/delta)).
     high = mu * mu / 2 + mu * math.sqrt(-2 * log_delta)
-    while not allowed(high):  # the bound holds in real arithmetic; rounding may ask for a little more
-        high *= 1 + 1e-12
+    nudge = 1e-15  # the bound holds in real arithmetic; rounding may ask for a little more
+    while not allowed(high):
+        high, nudge = high * (1 + nudge), 2 * nudge
     return bisect_safely(allowed, bad=0.0, good=high)
 
 
@@ -163,8 +167,9 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     # delta(epsilon) <= delta(0) = erf(mu / sqrt 8) <= mu / sqrt(2 pi).
     spread = math.sqrt(-2 * log_delta)
     low = max(2 * epsilon / (spread + math.sqrt(spread * spread + 2 * epsilon)), delta * math.sqrt(2 * math.pi))
+    nudge = 1e-15
     while not allowed(low):
-        low *= 1 - 1e-12
+        low, nudge = low / (1 + nudge), 2 * nudge
     high = 2 * low
     while allowed(high):
         low, high = high, 2 * high
@@ -223,22 +228,40 @@ def _log_delta(epsilon: Any, mu: Any) -> tuple[np.ndarray, np.ndarray]:
         raise ValueError(f"mu must be at least 0; got {mu.min()!r}.")
     with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
         u, v = epsilon / mu - mu / 2, epsilon / mu + mu / 2
-        # Above u = 0 both terms share the factor phi(u), and only Mills ratios are left to subtract.
-        ratio_u, ratio_v = (_SQRT_HALF_PI * erfcx(np.maximum(z, 0) / math.sqrt(2)) for z in (u, v))
-        scaled = -u * u / 2 - _LOG_SQRT_2PI + np.log(ratio_u - ratio_v)
-        scaled_error = _ROUNDING * (1 + u * u + ratio_u / (ratio_u - ratio_v))
+        # From u = 0 on both terms share the factor phi(u), and only Mills ratios are left to subtract.
+        gap, gap_error = _mills_difference(u, v, mu)
+        scaled = -u * u / 2 - _LOG_SQRT_2PI + np.log(gap)
+        scaled_error = _ROUNDING * (1 + u * u) + gap_error
         # Below it the first term is at least 1/2, and the plain formula loses nothing.
         first, second = log_ndtr(-u), epsilon + log_ndtr(-v)
-        gap = np.minimum(second - first, 0.0)
-        plain = first + np.log(-np.expm1(gap))
-        plain_error = _ROUNDING * (1 + (1 + np.abs(epsilon) + np.abs(second)) / np.abs(gap))
-        value, error = np.where(u > 0, scaled, plain), np.where(u > 0, scaled_error, plain_error)
+        below = np.minimum(second - first, 0.0)
+        plain = first + np.log(-np.expm1(below))
+        plain_error = _ROUNDING * (1 + (1 + np.abs(epsilon) + np.abs(second)) / np.abs(below))
+        near = u > -_NARROW
+        value, error = np.where(near, scaled, plain), np.where(near, scaled_error, plain_error)
+        error = error + _ROUNDING * np.abs(value)
         # Where the difference is lost in rounding, the first term alone is still a bound.
         above = np.where(np.isfinite(error), np.minimum(value + error, first), first)
         no_release = np.where(epsilon >= 0, -math.inf, np.log(-np.expm1(np.minimum(epsilon, 0))))
     known = [mu == 0, np.isneginf(epsilon) | np.isinf(mu), np.isposinf(epsilon)]
     limits = [no_release, np.zeros_like(mu), np.full_like(mu, -math.inf)]
     return np.minimum(np.select(known, limits, value), 0.0), np.minimum(np.select(known, limits, above), 0.0)
+
+
+def _mills_difference(u: np.ndarray, v: np.ndarray, mu: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return R(u) - R(v) for the Mills ratio R = (1 - Phi)/phi, and a bound on the relative error."""
+    ratio_u, ratio_v = _mills(u), _mills(v)
+    difference = ratio_u - ratio_v
+    # Where u and v almost coincide, -R'(x) = 1 - x R(x) is integrated instead of subtracting two like numbers.
+    x = np.maximum(u, -_NARROW)[..., None] + mu[..., None] * _NODES
+    integral = mu * ((1 - x * _mills(x)) @ _WEIGHTS)
+    narrow = mu * (1 + np.abs(u)) < _NARROW
+    error = np.where(narrow, 4 * (2 + u * u), 1 + ratio_u / difference) * _ROUNDING
+    return np.where(narrow, integral, difference), error
+
+
+def _mills(x: np.ndarray) -> np.ndarray:
+    return _SQRT_HALF_PI * erfcx(np.maximum(x, -_NARROW) / math.sqrt(2))
 
 
 def gaussian_log_delta_above(epsilon: float, mu: float) -> float:

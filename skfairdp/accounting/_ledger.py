@@ -13,6 +13,7 @@ import weakref
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from types import TracebackType
 from typing import Any
 
@@ -194,9 +195,8 @@ class PrivacyLedger:
         """
         if not isinstance(guarantee, PrivacyGuarantee):
             raise TypeError(f"guarantee must be a PrivacyGuarantee; got {guarantee!r}.")
-        address = self._address(None if records is None else _check_records(records))
-        if _store.charge([address], guarantee, "charge"):
-            raise RuntimeError(f"The privacy ledger {self._path!r} is closed or gone; nothing was recorded.")
+        address = replace(self._address(None if records is None else _check_records(records)), session=None)
+        _store.charge([address], guarantee, "charge", required=[self._path])
 
     def total(self, records: str | None = None) -> PrivacyGuarantee:
         """Compute what any record has lost so far at most.

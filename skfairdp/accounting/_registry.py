@@ -88,7 +88,9 @@ def charge(guarantee: PrivacyGuarantee, *, own: tuple[Address, ...] = (), source
     listening = addresses(own)
     if not listening:
         return []
-    gone = _store.charge(listening.values(), guarantee, source)
+    with _lock:
+        required = {path for path, _ in _active}
+    gone = _store.charge(listening.values(), guarantee, source, required=required)
     for address in gone:
         with _lock:
             _inherited.pop(address.key, None)

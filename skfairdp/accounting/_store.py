@@ -13,7 +13,7 @@ import sqlite3
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -122,10 +122,13 @@ def check(connection: sqlite3.Connection, path: str) -> None:
         raise ValueError(_damaged(path, damage))
 
 
-def charge(addresses: Iterable[Address], guarantee: PrivacyGuarantee, source: str) -> list[Address]:
+def charge(
+    addresses: Iterable[Address], guarantee: PrivacyGuarantee, source: str, *, required: Collection[str] = ()
+) -> list[Address]:
     """Charge one release to every address, or raise and charge none.
 
-    Returns the addresses whose session was closed meanwhile, which were not charged.
+    Returns the addresses whose session was closed meanwhile, which were not charged. A file whose path is
+    ``required`` must be there.
     """
     by_path: dict[str, list[Address]] = {}
     for address in addresses:
@@ -137,7 +140,9 @@ def charge(addresses: Iterable[Address], guarantee: PrivacyGuarantee, source: st
         for path in sorted(by_path):
             try:
                 connection = stack.enter_context(transaction(path, durable=by_path[path][0].durable))
-            except LedgerGoneError:
+            except LedgerGoneError as error:
+                if path in required:
+                    raise RuntimeError(f"{error} Nothing was released.") from None
                 gone += by_path[path]
                 continue
             gone += _charge_one(connection, by_path[path], guarantee, source)
@@ -232,8 +237,12 @@ def _connect(path: str, *, durable: bool) -> sqlite3.Connection:
         # mode=rw never makes a file: a ledger that is gone must not come back empty.
         uri = f"file:{quote(path)}?mode=rw"
         connection = sqlite3.connect(uri, uri=True, timeout=_TIMEOUT, isolation_level=None)
-    # EXTRA also syncs the folder, without which a power cut can bring a journal back and undo an entry.
-    connection.execute(f"PRAGMA synchronous = {'EXTRA' if durable else 'OFF'}")
+        try:
+            # EXTRA also syncs the folder, without which a power cut can bring a journal back and undo an entry.
+            connection.execute(f"PRAGMA synchronous = {'EXTRA' if durable else 'OFF'}")
+        except sqlite3.Error:
+            connection.close()
+            raise
     return connection
 
 
