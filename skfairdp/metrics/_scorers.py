@@ -1,5 +1,6 @@
 """Scorers that know the groups, and refuse to work without them."""
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +10,9 @@ from sklearn.pipeline import Pipeline
 
 from skfairdp._sklearn import MultimetricScorer, PredictionScorer, routing_enabled
 from skfairdp.exceptions import BudgetExceededError, SensitiveFeaturesNotRoutedError
+from skfairdp.metrics._code_length import online_code_length
 from skfairdp.metrics._group_fairness import accuracy_gap, grms, tpr_gap, worst_group_accuracy
+from skfairdp.metrics._leakage import leakage_score
 
 
 class SensitiveScorer(PredictionScorer):
@@ -243,6 +246,7 @@ def make_leakage_scorer(*, representation: "str | Callable" = "transform", **pro
     True
     """
     _check_representation(representation)
+    _check_parameters(leakage_score, probe_params)
     return RepresentationScorer("make_leakage_scorer(...)", _leakage, -1, probe_params, representation)
 
 
@@ -285,24 +289,29 @@ def make_code_length_scorer(
     True
     """
     _check_representation(representation)
+    _check_parameters(online_code_length, code_params)
     return RepresentationScorer("make_code_length_scorer(...)", _code_length, 1, code_params, representation)
 
 
 def _leakage(H: Any, *, sensitive_features: Any, **params: Any) -> float:
-    from skfairdp.metrics._leakage import leakage_score
-
     return float(leakage_score(H, sensitive_features, **params))
 
 
 def _code_length(H: Any, *, sensitive_features: Any, **params: Any) -> float:
-    from skfairdp.metrics._code_length import online_code_length
-
     return float(online_code_length(H, sensitive_features, **params))
 
 
 def _check_representation(representation: Any) -> None:
     if representation not in ("transform", "output") and not callable(representation):
         raise ValueError(f"representation must be 'transform', 'output' or a function; got {representation!r}.")
+
+
+def _check_parameters(function: Callable, params: dict[str, Any]) -> None:
+    """Refuse a wrong name now: inside a search it would only be a nan and a warning."""
+    known = [name for name, p in inspect.signature(function).parameters.items() if p.kind is p.KEYWORD_ONLY]
+    unknown = sorted(set(params) - set(known))
+    if unknown:
+        raise TypeError(f"{function.__name__} has no parameter {unknown[0]!r}; it has {known}.")
 
 
 class NoRepresentationError(TypeError):

@@ -1,6 +1,7 @@
 """Scorers inside scikit-learn: they get the groups, or the search stops with a sentence."""
 
 import copy
+import functools
 import pickle
 
 import numpy as np
@@ -279,14 +280,11 @@ class Recorder:
 
 @pytest.fixture
 def probe(monkeypatch):
-    import sys
-    import types
 
     recorder = Recorder()
-    for module, name in (("_leakage", "leakage_score"), ("_code_length", "online_code_length")):
-        stand_in = types.ModuleType(f"skfairdp.metrics.{module}")
-        setattr(stand_in, name, recorder)
-        monkeypatch.setitem(sys.modules, stand_in.__name__, stand_in)
+    for name in ("leakage_score", "online_code_length"):
+        recorder_like = functools.wraps(getattr(scorers, name))(lambda *given, **params: recorder(*given, **params))
+        monkeypatch.setattr(scorers, name, recorder_like)
     return recorder
 
 
@@ -451,3 +449,9 @@ def test_without_the_helper_the_groups_do_not_arrive(data, routing):
     X, y, groups = data
     with pytest.raises(ValueError, match="sensitive_features"):
         make_pipeline(NeedsGroups(), LogisticRegression()).fit(X, y, sensitive_features=groups)
+
+
+@pytest.mark.parametrize("make", [make_leakage_scorer, make_code_length_scorer])
+def test_a_wrong_parameter_is_refused_when_the_scorer_is_made(make):
+    with pytest.raises(TypeError, match="has no parameter 'max_rows'; it has"):
+        make(max_rows=10)
