@@ -63,6 +63,29 @@ def test_the_same_holds_with_trained_distinguishers():
     assert alarms(1.0, 4) == 4
 
 
+class LeaksAtFirst:
+    """Tells everything in the first ``n_leaks`` releases of each input, and nothing afterwards."""
+
+    def __init__(self, n_leaks):
+        self.left = {0.0: n_leaks, 1.0: n_leaks}
+        self.rng = np.random.default_rng(0)
+
+    def __call__(self, X):
+        code = X[0, 0]
+        leaking = np.arange(len(X)) < self.left[code]
+        self.left[code] -= len(X)
+        return np.where(leaking, 10 * code, self.rng.normal(size=len(X)))
+
+
+@pytest.mark.parametrize("score", [as_score, "trained"])
+def test_what_is_counted_was_never_looked_at_before(score):
+    """The trials that train and choose are half of all (and one to see the shape); only the other half is counted."""
+    first_half = audit_epsilon(LeaksAtFirst(1001), [0.0], [1.0], n_trials=2000, score=score, random_state=0)
+    assert first_half.epsilon_lower < 0.1
+    throughout = audit_epsilon(LeaksAtFirst(2001), [0.0], [1.0], n_trials=2000, score=score, random_state=0)
+    assert throughout.epsilon_lower > 5
+
+
 @pytest.mark.parametrize("score", ["likelihood", "trained", "all"])
 def test_the_bound_comes_close_to_the_truth(score):
     audit = audit_epsilon(LaplaceNoise(2.0, 0), E1, -E1, score=score, claimed=1.0, random_state=0)
