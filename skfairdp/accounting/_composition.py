@@ -38,6 +38,7 @@ from skfairdp.accounting._guarantee import PrivacyGuarantee
 from skfairdp.accounting._renyi import gaussian_rdp, pure_rdp, renyi_delta
 
 _MAX_LOSSES = 1 << 16  # lattice points of the summed losses; a coarser lattice rounds epsilons up
+_MAX_ENUMERATED = 1 << 14
 _MAX_WORK = 1 << 27
 _NEGLIGIBLE = 1e-60  # probability of losses that are treated as infinite instead of being carried along
 _SLACK = 1e-10  # relative, for the rounding of sums of many probabilities
@@ -262,7 +263,9 @@ class _Parts:
             excess = np.exp(gaussian_log_delta(epsilon - values, self.mu))
         else:
             excess = -np.expm1(np.minimum(epsilon - values, 0.0))
-        tail = float(weights @ excess) * (1 + _SLACK) + lost
+        # The binomial coefficients come from log-gamma, whose rounding grows with the number of releases.
+        slack = _SLACK + 2e-15 * math.lgamma(2 + sum(n for _, n in self.losses))
+        tail = float(weights @ excess) * (1 + slack) + lost
         # Epsilons that were rounded up to a lattice may have lost more than Renyi divergences do.
         return tail if tail < 1e-300 else min(tail, renyi_delta(self._rdp, epsilon))
 
@@ -280,7 +283,7 @@ def _loss_distribution(losses: Sequence[tuple[float, int]]) -> tuple[np.ndarray,
 
     ``None`` when there are too many different ones to carry along.
     """
-    if math.prod(n + 1 for _, n in losses) <= _MAX_LOSSES:
+    if math.prod(n + 1 for _, n in losses) <= min(_MAX_LOSSES, _MAX_ENUMERATED):
         return _enumerated(losses)
     lattice = _lattice(losses)
     if lattice is None:
