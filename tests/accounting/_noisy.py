@@ -31,3 +31,10 @@ class Noisy(ReleaseMixin, TransformerMixin, SkfairdpEstimator):
             os.write(descriptor, b"x")  # atomic for one byte
             os.close(descriptor)
         return X + np.random.default_rng().laplace(size=X.shape)
+
+
+class Forgetful(Noisy):
+    """The planted fault: copies that are sent to workers do not know whom to charge."""
+
+    def __getstate__(self):
+        return {name: value for name, value in super().__getstate__().items() if name != "_ledgers_of_sender"}

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import textwrap
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -21,9 +21,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
-from skfairdp.accounting import PrivacyGuarantee, PrivacyLedger, _registry
+from skfairdp import GaussianPrivatizer, LaplacePrivatizer
+from skfairdp.accounting import PrivacyGuarantee, PrivacyLedger, _registry, gaussian_epsilon
 from skfairdp.exceptions import BudgetExceededError
-from tests.accounting._noisy import Noisy
+from tests.accounting._noisy import Forgetful, Noisy
 
 ROOT = Path(__file__).parents[2]
 ONE = PrivacyGuarantee(1.0, mechanism="laplace")
@@ -54,7 +55,7 @@ KILLED = """
     import os, signal, sys
     import numpy as np
     from skfairdp.accounting import PrivacyLedger
-    from tests.accounting._noisy import Noisy
+    from tests.accounting._noisy import Forgetful, Noisy
 
     class Killed(Noisy):
         def _spend(self, guarantee):
@@ -170,6 +171,34 @@ def test_search_is_charged_for_every_release(data, tmp_path, n_jobs):
     search.predict(X)  # after the ledger was left
     Parallel(n_jobs=n_jobs)(delayed(Noisy().fit(X).transform)(X) for _ in range(4))
     assert ledger.total().epsilon == 13
+
+
+def test_a_transformer_that_forgets_its_ledgers_would_be_found(data, tmp_path):
+    X, _ = data
+    log = tmp_path / "log"
+    # Fresh processes: a worker that has heard of the ledger through another estimator would charge it.
+    with PrivacyLedger() as ledger, ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        pool.submit(Forgetful(log=str(log)).fit(X).transform, X).result()
+        assert (ledger.total().epsilon, log.stat().st_size) == (0, 1)
+        pool.submit(Noisy(log=str(log)).fit(X).transform, X).result()
+        assert (ledger.total().epsilon, log.stat().st_size) == (1, 2)
+
+
+@pytest.mark.parametrize("privatizer", [LaplacePrivatizer(epsilon=1.0), GaussianPrivatizer(epsilon=1.0, delta=1e-5)])
+def test_search_over_our_own_privatizers(data, privatizer):
+    X, y = data
+    search = GridSearchCV(
+        make_pipeline(privatizer, LogisticRegression()), {"logisticregression__C": [0.1, 1.0]}, n_jobs=2
+    )
+    with PrivacyLedger() as ledger:
+        search.fit(X, y)
+    assert len(ledger) == 21
+    total, one = ledger.total(), search.best_estimator_[0].privacy_
+    if one.gaussian_mu is None:
+        assert total.epsilon == pytest.approx(21 * one.epsilon)
+    else:
+        assert total.epsilon == pytest.approx(gaussian_epsilon(1e-5, one.gaussian_mu * 21**0.5), rel=1e-6)
+        assert total.epsilon < 21 * one.epsilon
 
 
 def test_search_stops_at_the_budget(data, tmp_path):
