@@ -1,5 +1,8 @@
 """What the tests of all estimators share: the list of estimators, and data to fit them on."""
 
+from sklearn.linear_model import LogisticRegression
+from sklearn.tree import DecisionTreeClassifier
+
 from skfairdp import (
     BagOfEmbeddingsEncoder,
     FederateClassifier,
@@ -8,6 +11,7 @@ from skfairdp import (
     LaplacePrivatizer,
     LEACEEraser,
     OMEEncoder,
+    PATEClassifier,
     WordDropout,
 )
 
@@ -34,5 +38,11 @@ ESTIMATORS: list = [
     OMEEncoder(),
     OMEEncoder(epsilon=30.0, protocol="optimal", random_state=0),
     OMEEncoder(epsilon=30.0, protocol="optimal", objective="posterior"),
+    # A few rows among a few teachers bear little noise.
+    PATEClassifier(n_teachers=20, epsilon=8.0),
+    PATEClassifier(
+        DecisionTreeClassifier(max_depth=3), n_teachers=10, epsilon=8.0, labels="hard", student=LogisticRegression()
+    ),
+    PATEClassifier(n_teachers=20, epsilon=30.0, labels="confident", threshold=1.0, student="network"),
     WordDropout(),
 ]

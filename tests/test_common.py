@@ -14,6 +14,8 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning"),
     # scikit-learn's checks know nothing of sensitive features.
     pytest.mark.filterwarnings("ignore::skfairdp.exceptions.MissingSensitiveFeaturesWarning"),
+    # Nor of public rows: some of X are set aside then, with a warning.
+    pytest.mark.filterwarnings("ignore::skfairdp.exceptions.PrivacyLeakWarning"),
 ]
 
 

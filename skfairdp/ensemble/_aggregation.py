@@ -1,0 +1,334 @@
+"""What the released labels cost, how much noise that needs, and drawing them."""
+
+import math
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+
+from skfairdp._rng import RandomStream
+from skfairdp.accounting import (
+    PrivacyGuarantee,
+    binary_vote_rdp,
+    confident_gnmax_guarantee,
+    confident_gnmax_mu,
+    gaussian_epsilon,
+    gaussian_mu,
+    gnmax_guarantee,
+    gnmax_mu,
+    gnmax_noise_scale,
+    renyi_epsilon,
+)
+from skfairdp.accounting._renyi import DEFAULT_ORDERS
+from skfairdp.mechanisms import binary_labels, binary_slack, hard_labels, noisy_votes, soft_labels, vote_slack
+from skfairdp.mechanisms._votes import GREATEST_NOISE_SCALE, LEAST_NOISE_SCALE
+
+# The slack of the noise may take this share of delta; where it would take more, tables of another kind are used.
+_SHARE = 1e-6
+_STEPS = 24  # of the bisection for hard labels, which starts 40 % below the noise that counts need
+
+
+@dataclass(frozen=True)
+class VotePlan:
+    """How votes are going to be released.
+
+    Attributes
+    ----------
+    labels : {"soft", "hard", "confident"}
+        What is released.
+    noise_scale : float
+        Standard deviation of the noise on a count; 0 for none.
+    epsilon : float
+        Exact privacy loss of all labels together.
+    delta : float
+        The probability that goes with it; 0 without noise.
+    mu : float or None
+        Of the Gaussian mechanism that bounds the loss; ``None`` where the loss is below it.
+    n_asked, n_answered : int
+        Queries, and the most of them that are answered.
+    one_table : bool
+        Of :func:`~skfairdp.mechanisms.noisy_votes`.
+    threshold, threshold_noise_scale : float
+        Of the confident aggregation.
+    """
+
+    labels: str
+    noise_scale: float
+    epsilon: float
+    delta: float
+    mu: float | None
+    n_asked: int
+    n_answered: int
+    one_table: bool = False
+    threshold: float = 0.0
+    threshold_noise_scale: float = 0.0
+
+    def guarantee(self, *, reproducible: bool, does_not_cover: tuple[str, ...] = ()) -> PrivacyGuarantee:
+        """Write the receipt."""
+        if self.labels == "confident":
+            base = confident_gnmax_guarantee(
+                self.n_asked, self.n_answered, self.threshold_noise_scale, self.noise_scale, self.delta or 0.5
+            )
+        else:
+            base = gnmax_guarantee(self.n_answered, self.noise_scale, self.delta or 0.5)
+        return replace(
+            base,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            mechanism=f"noisy votes, {self.labels} labels" + ("" if self.noise_scale else ", no noise"),
+            gaussian_mu=self.mu,
+            reproducible=reproducible,
+            does_not_cover=(*base.does_not_cover, *does_not_cover),
+        )
+
+
+def plan_votes(
+    labels: str,
+    *,
+    epsilon: float,
+    delta: float,
+    noise_scale: float | None,
+    n_asked: int,
+    n_answered: int,
+    n_classes: int,
+    n_voting: int,
+    threshold: float | None = None,
+    threshold_noise_scale: float | None = None,
+) -> VotePlan:
+    """Solve the noise from a target, or the target from the noise, without looking at a vote.
+
+    Parameters
+    ----------
+    labels : {"soft", "hard", "confident"}
+        What is going to be released.
+    epsilon, delta : float
+        The target; epsilon is ignored when ``noise_scale`` is given.
+    noise_scale : float or None
+        Standard deviation of the noise on a count.
+    n_asked, n_answered : int
+        Queries, and the most of them that are answered.
+    n_classes, n_voting : int
+        Classes, and teachers that vote.
+    threshold, threshold_noise_scale : float or None
+        Of confident labels: votes that the noisy largest count must reach (``None``: two thirds of the
+        teachers), and its noise (``None``: as much privacy for the questions as for the answers).
+
+    Returns
+    -------
+    VotePlan
+    """
+    if noise_scale is not None:
+        _check_scale("noise_scale", noise_scale)
+    if labels == "confident":
+        return _plan_confident(
+            epsilon,
+            delta,
+            noise_scale,
+            n_asked,
+            n_answered,
+            n_classes,
+            threshold=2 * n_voting / 3 if threshold is None else float(threshold),
+            threshold_noise_scale=threshold_noise_scale,
+        )
+    if (noise_scale is None and math.isinf(epsilon)) or noise_scale == 0 or n_classes == 1:
+        free = n_classes == 1  # one class: every answer is known beforehand
+        return VotePlan(labels, 0.0, 0.0 if free else math.inf, 0.0, None, n_answered, n_answered)
+    if labels == "hard" and n_classes == 2:
+        return _plan_binary(epsilon, delta, noise_scale, n_answered, n_voting)
+    values = n_answered * n_classes
+    if noise_scale is None:
+        guess = _in_range(gnmax_noise_scale(epsilon, delta, n_answered))
+        one_table, off_epsilon, off_delta = _slack([(values, guess)], epsilon, delta)
+        sigma = _in_range(gnmax_noise_scale(epsilon - off_epsilon, delta - off_delta, n_answered))
+        spent = epsilon
+    else:
+        sigma = float(noise_scale)
+        mu = gnmax_mu(n_answered, sigma)
+        one_table, off_epsilon, off_delta = _slack([(values, sigma)], gaussian_epsilon(delta, mu) + 0.1, delta)
+        spent = gaussian_epsilon(delta - off_delta, mu) + off_epsilon
+    return VotePlan(
+        labels, sigma, spent, delta, gnmax_mu(n_answered, sigma), n_answered, n_answered, one_table=one_table
+    )
+
+
+def release_labels(votes: np.ndarray, plan: VotePlan, stream: RandomStream) -> tuple[np.ndarray, np.ndarray]:
+    """Draw what is released.
+
+    Parameters
+    ----------
+    votes : ndarray of shape (n_asked, n_classes)
+        Counts, in the order in which the queries are asked.
+    plan : VotePlan
+        What to release.
+    stream : RandomStream
+        Where the noise comes from.
+
+    Returns
+    -------
+    answered : ndarray of int
+        Which queries were answered.
+    released : ndarray of shape (n_answered,) or (n_answered, n_classes)
+        A class each, or noisy counts for soft labels.
+    """
+    answered = np.arange(len(votes))
+    if plan.labels == "confident":
+        largest = votes.max(axis=1, keepdims=True)
+        noisy = noisy_votes(largest, plan.threshold_noise_scale, stream, one_table=plan.one_table)
+        # Answering stops at a number that was fixed beforehand: how many would pass depends on private rows.
+        answered = np.flatnonzero(noisy[:, 0] >= plan.threshold)[: plan.n_answered]
+        votes = votes[answered]
+    if plan.labels == "hard" and votes.shape[1] == 2:
+        return answered, binary_labels(votes, plan.noise_scale, stream)
+    noisy = noisy_votes(votes, plan.noise_scale, stream, one_table=plan.one_table)
+    return answered, noisy if plan.labels == "soft" else hard_labels(noisy)
+
+
+def student_targets(released: np.ndarray, labels: str, n_classes: int, n_voting: int, postprocess: str) -> np.ndarray:
+    """Turn what was released into class weights for the student; shape (..., n_classes)."""
+    if labels == "soft":
+        return soft_labels(released, n_voting, postprocess)
+    return np.eye(n_classes)[released]
+
+
+def _plan_confident(
+    epsilon: float,
+    delta: float,
+    noise_scale: float | None,
+    n_asked: int,
+    n_answered: int,
+    n_classes: int,
+    *,
+    threshold: float,
+    threshold_noise_scale: float | None,
+) -> VotePlan:
+    if threshold_noise_scale is not None:
+        _check_scale("threshold_noise_scale", threshold_noise_scale)
+    plan = VotePlan("confident", 0.0, math.inf, 0.0, None, n_asked, n_answered, threshold=threshold)
+    if n_classes == 1:
+        return replace(plan, epsilon=0.0, threshold=-math.inf)
+    # Where nothing else is said, the questions get as much of mu**2 as the answers.
+    balance = math.sqrt(n_asked / (2 * n_answered))
+    if noise_scale is not None:
+        sigma = float(noise_scale)
+        asking = balance * sigma if threshold_noise_scale is None else float(threshold_noise_scale)
+        if sigma == 0 or asking == 0:
+            return replace(plan, noise_scale=sigma, threshold_noise_scale=asking)
+    elif math.isinf(epsilon):
+        return plan
+    else:
+        asking, sigma = _confident_scales(epsilon, delta, n_asked, n_answered, threshold_noise_scale)
+    values = [(n_asked, asking), (n_answered * n_classes, sigma)]
+    if noise_scale is None:
+        one_table, off_epsilon, off_delta = _slack(values, epsilon, delta)
+        asking, sigma = _confident_scales(
+            epsilon - off_epsilon, delta - off_delta, n_asked, n_answered, threshold_noise_scale
+        )
+        mu, spent = confident_gnmax_mu(n_asked, n_answered, asking, sigma), epsilon
+    else:
+        mu = confident_gnmax_mu(n_asked, n_answered, asking, sigma)
+        one_table, off_epsilon, off_delta = _slack(values, gaussian_epsilon(delta, mu) + 0.1, delta)
+        spent = gaussian_epsilon(delta - off_delta, mu) + off_epsilon
+    return replace(
+        plan,
+        noise_scale=sigma,
+        threshold_noise_scale=asking,
+        epsilon=spent,
+        delta=delta,
+        mu=mu,
+        one_table=one_table,
+    )
+
+
+def _confident_scales(
+    epsilon: float, delta: float, n_asked: int, n_answered: int, threshold_noise_scale: float | None
+) -> tuple[float, float]:
+    """Divide the budget between questions and answers."""
+    whole = gaussian_mu(epsilon, delta)
+    asking = whole / math.sqrt(2)
+    if threshold_noise_scale is not None:
+        asking = math.inf if threshold_noise_scale == 0 else math.sqrt(n_asked) / threshold_noise_scale
+    if not asking < whole:
+        raise ValueError(
+            f"threshold_noise_scale={threshold_noise_scale!r} is too small: asking {n_asked} questions with it costs "
+            f"more than epsilon={epsilon:g} at delta={delta:g} allows; the least is {math.sqrt(n_asked) / whole:.4g}."
+        )
+    up = 1 + 1e-12  # rounding must not make mu larger than it may be
+    answers = math.sqrt(whole**2 - asking**2)
+    return _in_range(math.sqrt(n_asked) / asking * up), _in_range(math.sqrt(2 * n_answered) / answers * up)
+
+
+def _plan_binary(epsilon: float, delta: float, noise_scale: float | None, n_queries: int, n_voting: int) -> VotePlan:
+    """Price the noisy majority of two classes by the lesser of two bounds that do not look at the votes."""
+    off = binary_slack(n_queries)
+    inner = delta * (1 - 2 * off)
+    if noise_scale is not None:
+        sigma = float(noise_scale)
+        loss, gaussian = _binary_epsilon(n_queries, n_voting, sigma, inner, None)
+        spent = loss + off
+    else:
+        if epsilon <= off:
+            raise ValueError(f"epsilon must be above {off:.2g} for {n_queries} queries; got {epsilon!r}.")
+        sigma, gaussian = _binary_noise_scale(n_queries, n_voting, epsilon - off, inner)
+        spent = epsilon
+    mu = gnmax_mu(n_queries, sigma) if gaussian else None
+    return VotePlan("hard", sigma, spent, delta, mu, n_queries, n_queries)
+
+
+@lru_cache(maxsize=64)
+def _binary_noise_scale(n_queries: int, n_voting: int, epsilon: float, delta: float) -> tuple[float, bool]:
+    """Find the least noise by bisection, always returning a scale whose own price was checked."""
+    high = _in_range(gnmax_noise_scale(epsilon, delta, n_queries))
+    # Any set of orders proves a bound; those near the best one prove nearly the best.
+    rdp = n_queries * binary_vote_rdp(n_voting, 0.8 * high)
+    orders = np.asarray(DEFAULT_ORDERS)
+    bounds = rdp + np.log1p(-1 / orders) - (math.log(delta) + np.log(orders)) / (orders - 1)
+    best = int(bounds.argmin())
+    chosen = tuple(orders[max(0, best - 40) : best + 41])
+    low, gaussian = 0.6 * high, True
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        loss, by_counts = _binary_epsilon(n_queries, n_voting, middle, delta, chosen)
+        if loss <= epsilon and middle >= LEAST_NOISE_SCALE:
+            high, gaussian = middle, by_counts
+        else:
+            low = middle
+    return high, gaussian
+
+
+def _binary_epsilon(
+    n_queries: int, n_voting: int, noise_scale: float, delta: float, orders: tuple[float, ...] | None
+) -> tuple[float, bool]:
+    """Return the lesser bound, and whether it is the one of noisy counts."""
+    by_counts = gaussian_epsilon(delta, gnmax_mu(n_queries, noise_scale))
+    tried = DEFAULT_ORDERS if orders is None else np.asarray(orders)
+    by_labels = renyi_epsilon(n_queries * binary_vote_rdp(n_voting, noise_scale, tried), delta, tried)
+    return min(by_counts, by_labels), by_counts <= by_labels
+
+
+def _slack(values: list[tuple[int, float]], epsilon: float, delta: float) -> tuple[bool, float, float]:
+    """Say which tables to draw from, and what their rounding takes off epsilon and delta."""
+    for one_table in (False, True):
+        parts = [vote_slack(n, sigma, epsilon, one_table=one_table) for n, sigma in values]
+        off_epsilon, off_delta = (math.fsum(column) for column in zip(*parts))
+        if off_delta <= _SHARE * delta and off_epsilon < epsilon:
+            return one_table, off_epsilon, off_delta
+    raise ValueError(
+        f"delta={delta!r} is too small for {sum(n for n, _ in values)} noisy counts at epsilon={epsilon:.3g}: "
+        f"the rounding of the noise alone needs {off_delta / _SHARE:.2g}; raise delta or ask fewer queries."
+    )
+
+
+def _in_range(noise_scale: float) -> float:
+    if noise_scale > GREATEST_NOISE_SCALE:
+        raise ValueError(
+            f"epsilon and delta need noise of scale {noise_scale:.3g} on vote counts, more than "
+            f"{GREATEST_NOISE_SCALE:.3g}; raise epsilon or ask fewer queries (n_queries)."
+        )
+    return max(noise_scale, LEAST_NOISE_SCALE)
+
+
+def _check_scale(name: str, value: float) -> None:
+    if value != 0 and not LEAST_NOISE_SCALE <= value <= GREATEST_NOISE_SCALE:
+        raise ValueError(
+            f"{name} must be 0 or a number from {LEAST_NOISE_SCALE:g} to {GREATEST_NOISE_SCALE:g}; got {value!r}."
+        )

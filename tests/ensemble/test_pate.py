@@ -1,0 +1,341 @@
+"""PATEClassifier: what it releases, what it keeps to itself, and what it refuses."""
+
+import gc
+import math
+import pickle
+import types
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.tree import DecisionTreeClassifier
+
+from skfairdp import BudgetExceededError, PATEClassifier, PrivacyLeakWarning, PrivacyLedger
+from skfairdp.ensemble._logistic_students import solve_students
+
+TREE = DecisionTreeClassifier(max_depth=3)
+
+
+def table(n=600, n_classes=2, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 4))
+    y = np.digitize(X[:, 0] + 0.3 * X[:, 1], np.linspace(-0.5, 0.5, n_classes - 1) if n_classes > 2 else [0.0])
+    return X, y
+
+
+def fitted(X=None, y=None, public=None, **parameters):
+    if X is None:
+        X, y = table()
+    public = table(120, seed=9)[0] if public is None else public
+    settings = {"estimator": TREE, "n_teachers": 20, "epsilon": 8.0, "n_queries": 80, "random_state": 0}
+    return PATEClassifier(**{**settings, **parameters}).fit(X, y, public=public)
+
+
+@pytest.mark.parametrize("labels", ["soft", "hard"])
+def test_without_noise_the_student_is_the_one_trained_on_clean_votes(labels):
+    public = table(80, seed=9)[0]
+    pate = fitted(public=public, labels=labels, epsilon=math.inf)
+    votes = pate.teacher_votes(public)
+    targets = votes / 20 if labels == "soft" else np.eye(2)[votes.argmax(axis=1)]
+    scaled = (public - public.mean(axis=0)) / public.std(axis=0)
+    theta = solve_students(scaled, targets[None], 0.1)[0]
+    np.testing.assert_allclose(pate.student_[-1].theta_, theta, atol=1e-8)
+    assert pate.privacy_.epsilon == math.inf
+    assert pate.noise_scale_ == 0
+    noisy = fitted(public=public, labels=labels)
+    assert np.abs(noisy.student_[-1].theta_ - theta).max() > 1e-3
+
+
+def test_predictions_are_the_students_and_cost_nothing():
+    pate = fitted()
+    X, y = table(500, seed=3)
+    with PrivacyLedger() as ledger:
+        assert pate.score(X, y) > 0.85
+        np.testing.assert_array_equal(pate.predict_proba(X), pate.student_.predict_proba(X))
+        np.testing.assert_array_equal(pate.predict(X), pate.student_.predict(X))
+    assert len(ledger) == 0
+
+
+def test_fit_is_charged_before_noise_is_drawn_and_again_by_the_next_fit():
+    X, y = table()
+    public = table(120, seed=9)[0]
+    pate = PATEClassifier(TREE, n_teachers=20, epsilon=1.0, random_state=0)
+    with PrivacyLedger() as ledger:
+        pate.fit(X, y, public=public).fit(X, y, public=public)
+    assert len(ledger) == 2
+    unfitted = clone(pate)
+    with PrivacyLedger(0.5, 1e-5), pytest.raises(BudgetExceededError):
+        unfitted.fit(X, y, public=public)
+    assert not hasattr(unfitted, "student_")
+    with pytest.raises(sklearn.exceptions.NotFittedError):
+        unfitted.predict(X)
+
+
+def test_the_guarantee_says_whom_it_covers():
+    privacy = fitted(epsilon=1.0).privacy_
+    assert privacy.epsilon == 1.0
+    assert privacy.delta == 1e-5
+    assert "differ in one record" in privacy.neighbours
+    scope = " ".join(privacy.does_not_cover)
+    assert "public rows" in scope
+    assert "class labels occur" in scope
+    assert privacy.reproducible
+    known = fitted(epsilon=1.0, classes=[0, 1], random_state=None).privacy_
+    assert "class labels occur" not in " ".join(known.does_not_cover)
+    assert not known.reproducible
+
+
+def test_without_public_rows_some_of_x_are_set_aside_by_name():
+    X, y = table()
+    with pytest.warns(PrivacyLeakWarning, match="150 of the 600 rows of X are set aside as public"):
+        pate = PATEClassifier(TREE, n_teachers=20, epsilon=8.0, random_state=0).fit(X, y)
+    assert any("150 of the 600 rows" in line for line in pate.privacy_.does_not_cover)
+    assert pate.score(X, y) > 0.85
+    np.testing.assert_allclose(pate.student_[0].mean_, X[pate.query_indices_].mean(axis=0))
+
+
+def test_labels_of_rows_set_aside_are_not_used():
+    X, y = table()
+    with pytest.warns(PrivacyLeakWarning):
+        first = PATEClassifier(TREE, n_teachers=20, epsilon=8.0, random_state=0).fit(X, y)
+    y[first.query_indices_] = 1 - y[first.query_indices_]
+    with pytest.warns(PrivacyLeakWarning):
+        second = PATEClassifier(TREE, n_teachers=20, epsilon=8.0, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(first.student_targets_, second.student_targets_)
+
+
+def test_a_seed_reproduces_and_none_does_not():
+    first, again = fitted(), fitted()
+    np.testing.assert_array_equal(first.student_targets_, again.student_targets_)
+    one, two = fitted(random_state=None), fitted(random_state=None)
+    assert not np.array_equal(one.student_targets_, two.student_targets_)
+
+
+@pytest.mark.parametrize("estimator", [None, GaussianNB(), TREE])
+@pytest.mark.parametrize("labels", ["soft", "hard", "confident"])
+def test_teachers_that_miss_classes_have_one_row_or_none(estimator, labels):
+    X, y = table(30, n_classes=3)
+    parameters = {"estimator": estimator, "labels": labels, "epsilon": 50.0, "max_epochs": 5, "threshold": 0.0}
+    for n_teachers in (1, 7, 29, 30, 100):
+        pate = fitted(X, y, n_teachers=n_teachers, **parameters)
+        votes = pate.teacher_votes(X)
+        assert pate.n_voting_ == min(30, n_teachers)
+        assert (votes.sum(axis=1) == pate.n_voting_).all()  # teachers without rows abstain
+        assert pate.predict_proba(X).shape == (30, 3)
+    assert (votes == votes[0]).all()  # one row each: constant votes
+
+
+def test_one_class_is_told_without_noise_and_without_cost():
+    X, _ = table(30)
+    for labels in ("soft", "hard", "confident"):
+        pate = fitted(X, np.full(30, "only"), labels=labels)
+        assert (pate.predict(X) == "only").all()
+        np.testing.assert_array_equal(pate.predict_proba(X), np.ones((30, 1)))
+        assert pate.privacy_.epsilon == 0
+
+
+def test_classes_can_be_fixed_beforehand():
+    X, y = table()
+    pate = fitted(X, y, classes=[2, 1, 0])
+    assert pate.classes_.tolist() == [0, 1, 2]
+    assert pate.predict_proba(X).shape == (600, 3)
+    with pytest.raises(ValueError, match=r"y must hold the labels named in classes, \[0, 5\]; it also holds \[1\]"):
+        fitted(X, y, classes=[0, 5])
+
+
+@pytest.mark.slow
+def test_parallel_teachers_equal_sequential_ones():
+    forest = DecisionTreeClassifier(max_features=1, max_depth=2)
+    one, two = fitted(estimator=forest), fitted(estimator=forest, n_jobs=2)
+    np.testing.assert_array_equal(one.student_targets_, two.student_targets_)
+
+
+def test_teachers_have_seeds_of_their_own():
+    X, y = table()
+    pate = fitted(X, y, estimator=make_pipeline(FunctionTransformer(), DecisionTreeClassifier()))
+    seeds = {model[-1].random_state for model in pate._private.teachers.models}
+    assert len(seeds) == 20
+
+
+@pytest.mark.parametrize("student", ["network", LogisticRegression(), KNeighborsClassifier(3)])
+@pytest.mark.parametrize("labels", ["soft", "hard"])
+def test_other_students(student, labels):
+    X, y = table(500, seed=3)
+    if labels == "soft" and isinstance(student, KNeighborsClassifier):
+        with pytest.raises(ValueError, match=r"student must accept sample_weight.*KNeighborsClassifier"):
+            fitted(student=student, labels=labels)
+        return
+    pate = fitted(student=student, labels=labels, epsilon=20.0)
+    assert pate.score(X, y) > 0.8
+    np.testing.assert_allclose(pate.predict_proba(X).sum(axis=1), 1)
+
+
+def test_a_classifier_learns_soft_labels_as_weighted_copies():
+    pate = fitted(student=LogisticRegression(C=1.0, tol=1e-10, max_iter=1000), scale=None, epsilon=math.inf)
+    targets = pate.student_targets_
+    rows = table(120, seed=9)[0][pate.query_indices_]
+    expected = LogisticRegression(C=1.0, tol=1e-10, max_iter=1000).fit(
+        np.repeat(rows, 2, axis=0), np.tile([0, 1], 80), sample_weight=targets.ravel()
+    )
+    np.testing.assert_allclose(pate.student_[-1].coef_, expected.coef_, atol=1e-6)
+
+
+def test_a_student_that_saw_one_class_is_constant():
+    X, y = table(30)
+    pate = fitted(X, y, estimator=None, n_teachers=1, labels="hard", epsilon=math.inf, max_epochs=1, classes=[0, 1, 7],
+                  student=LogisticRegression(), public=np.zeros((3, 4)))  # fmt: skip
+    assert pate.predict_proba(X).shape == (30, 3)
+    assert len(np.unique(pate.predict(X))) == 1
+
+
+def test_a_student_without_probabilities_offers_none():
+    from sklearn.svm import LinearSVC
+
+    pate = fitted(student=LinearSVC())
+    assert not hasattr(pate, "predict_proba")
+    assert set(pate.predict(table()[0])) <= {0, 1}
+
+
+def test_confident_labels_answer_where_teachers_agree_and_stop_at_the_limit():
+    X, y = table(2000)
+    public = table(400, seed=9)[0]
+    pate = fitted(
+        X, y, public, labels="confident", n_queries=50, noise_scale=1.0, threshold=17.0, threshold_noise_scale=1.0
+    )
+    assert len(pate.query_indices_) == 50
+    agreement = pate.teacher_votes(public).max(axis=1)
+    assert agreement[pate.query_indices_].mean() > agreement.mean() + 0.5
+    private = pate._private
+    assert private.plan.n_asked == 400
+    assert private.plan.n_answered == 50
+    with pytest.raises(ValueError, match=r"no query passed threshold=1000 .* The budget is spent"):
+        fitted(X, y, public, labels="confident", threshold=1000.0)
+
+
+def test_data_dependent_privacy_is_reported_apart_and_not_publishable():
+    X, y = table(5000)
+    hard = fitted(X, y, n_teachers=100, labels="hard", noise_scale=12.0, threshold=None)
+    cost = hard.data_dependent_privacy()
+    assert cost.epsilon < 0.5 * hard.privacy_.epsilon
+    assert cost.data_independent_epsilon == hard.privacy_.epsilon
+    assert not cost.publishable
+    confident = fitted(X, y, n_teachers=100, labels="confident", noise_scale=12.0, threshold_noise_scale=12.0)
+    assert confident.data_dependent_privacy().epsilon < confident.privacy_.epsilon
+    with pytest.raises(ValueError, match="labels='hard' and labels='confident' only"):
+        fitted(X, y).data_dependent_privacy()
+    assert fitted(X, y, labels="hard", epsilon=math.inf).data_dependent_privacy().epsilon == math.inf
+
+
+def _arrays(root):
+    """Walk through everything that can be reached, and give the arrays."""
+    seen, waiting = set(), [root]
+    while waiting:
+        thing = waiting.pop()
+        if id(thing) in seen or isinstance(thing, types.ModuleType | type | types.FunctionType):
+            continue
+        seen.add(id(thing))
+        if isinstance(thing, np.ndarray) and thing.dtype != object:
+            yield thing
+        waiting.extend(gc.get_referents(thing))
+
+
+def _holds(root, row):
+    width = len(row)
+    for array in _arrays(root):
+        flat = np.asarray(array, dtype=float).reshape(-1) if array.dtype.kind in "fiu" else np.zeros(0)
+        for start in np.flatnonzero(np.isclose(flat, row[0], rtol=1e-6)):
+            if (
+                np.allclose(flat[start : start + width], row[: len(flat) - start], rtol=1e-6)
+                and start + width <= flat.size
+            ):
+                return True
+    return False
+
+
+@pytest.mark.parametrize("scale", ["public", None])
+@pytest.mark.parametrize("estimator", [KNeighborsClassifier(1), None])
+def test_no_private_row_survives_in_a_pickle(scale, estimator):
+    X, y = table(60)
+    pate = fitted(X, y, estimator=estimator, scale=scale, n_teachers=5, max_epochs=2)
+    scaled = X if scale is None else (X - pate.student_[0].mean_) / pate.student_[0].scale_
+    if estimator is not None:  # the search finds what is there: teachers that remember their rows
+        assert _holds(pate.__dict__, scaled[7])
+        assert scaled[7].tobytes() in pickle.dumps(pate._private.teachers)
+    for thing in (pate, pate.student_):
+        data = pickle.dumps(thing)
+        copy = pickle.loads(data)
+        for row in (*X, *scaled):
+            assert row.tobytes() not in data
+            assert row.astype(np.float32).tobytes() not in data
+        for i in (0, 7, 31):
+            assert not _holds(copy.__dict__, X[i])
+            assert not _holds(copy.__dict__, scaled[i])
+    copy = pickle.loads(pickle.dumps(pate))
+    np.testing.assert_array_equal(copy.predict(X), pate.predict(X))
+    with pytest.raises(ValueError, match="the teachers are gone"):
+        copy.teacher_votes(X)
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+@pytest.mark.parametrize("scale", ["public", None])
+def test_frames_in_and_a_student_that_knows_the_columns(frame, scale):
+    X, y = table()
+    names = ["a", "b", "c", "d"]
+    rows = frame({name: X[:, j] for j, name in enumerate(names)})
+    pate = fitted(rows, y, public=rows[:100], scale=scale)
+    assert pate.feature_names_in_.tolist() == names
+    np.testing.assert_array_equal(pate.predict(rows), pate.student_.predict(rows))
+    with pytest.raises(ValueError, match="public must be rows with the features of X"):
+        fitted(rows, y, public=frame(dict.fromkeys("wxyz", X[:9, 0])))
+
+
+def test_pipeline_and_grid_search_route_public_rows():
+    X, y = table()
+    public = table(120, seed=9)[0]
+    with sklearn.config_context(enable_metadata_routing=True):
+        pate = PATEClassifier(TREE, n_teachers=10, epsilon=8.0, random_state=0).set_fit_request(public=True)
+        pipeline = make_pipeline(FunctionTransformer(), pate, transform_input=["public"])
+        search = GridSearchCV(pipeline, {"pateclassifier__labels": ["soft", "hard"]}, cv=2)
+        search.fit(X, y, public=public)
+    assert search.best_score_ > 0.8
+    assert search.best_estimator_[-1].query_indices_.max() > 100  # of the public rows, all of them
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"epsilon": 0.0}, "epsilon must be a number greater than 0"),
+        ({"delta": 0.0}, "delta must be a probability"),
+        ({"delta": 1e-300}, "delta=1e-300 is too small"),
+        ({"noise_scale": 1e-4}, "noise_scale must be 0 or a number from"),
+        ({"epsilon": 1e-9, "delta": 1e-12}, r"epsilon and delta need noise|delta"),
+        ({"labels": "loud"}, "The 'labels' parameter"),
+        ({"n_teachers": 0}, "The 'n_teachers' parameter"),
+        ({"student": "forest"}, "The 'student' parameter"),
+        ({"hidden_sizes": (8, 0)}, "hidden_sizes must hold whole numbers"),
+        ({"student": LogisticRegression(), "postprocess": "affine"}, "postprocess='affine' gives negative weights"),
+        ({"labels": "confident", "threshold_noise_scale": 0.5}, "threshold_noise_scale=0.5 is too small"),
+        ({"student_regularization": 0.0}, "The 'student_regularization' parameter"),
+    ],
+)
+def test_bad_parameters_are_named(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        fitted(**parameters)
+
+
+def test_bad_rows_are_named():
+    with pytest.raises(ValueError, match=r"public must be rows with the features of X.*3 features"):
+        fitted(public=np.zeros((9, 3)))
+    X, y = table()
+    X[0, 0] = np.nan
+    with pytest.raises(ValueError, match="Input X contains NaN"):
+        fitted(X, y)
