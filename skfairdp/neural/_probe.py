@@ -18,12 +18,13 @@ from skfairdp.neural._random import torch_generator
 from skfairdp.neural._threads import limit_threads
 
 _CHUNK = 8192  # rows per block in predict_proba, so that memory does not grow with the number of rows
-_FEW_ROWS = 2000  # with so few rows each part that is left out is missed, and more members cost little
 _CHECKED_ROWS = 4096  # left-out rows that decide when to stop; more would not decide otherwise
 _CONFIDENCES = (2.0, 1.4, 1.0, 0.7, 0.5, 0.3, 0.15)
-_WARM_UP = 100  # steps until the full learning rate; few rows in many dimensions are done before that
-_LEAST_STEPS = 120  # a signal without a linear part is found late, so an early halt is no proof of absence
-_PATIENCE = 3  # the run ends at so many times the step of the best loss
+_WARM_UP = 50  # steps until the full learning rate; few rows in many dimensions are done before that
+_LEAST_STEPS = 60  # a signal without a linear part is found late, so an early halt is no proof of absence
+_PATIENCE = 2  # the run ends at so many times the step of the last fall
+_CYCLES = 3  # the schedule starts again for what is hard to learn: if more than _LITTLE_LEFT of the entropy is left,
+_LITTLE_LEFT, _WORTH_IT = 0.1, 0.95  # and if the cycle before brought the loss below _WORTH_IT times what it was
 _FIRST_MOMENT, _SECOND_MOMENT = 0.9, 0.99  # of Adam; a short second moment suits a short run
 
 
@@ -43,14 +44,14 @@ class ProbeClassifier(ClassifierMixin, SkfairdpEstimator):
         Number of hidden units of each member.
     n_members : int, default=5
         Number of members; each leaves out one of as many parts of the rows. At least 2.
-        Up to 2,000 rows there are twice as many.
     weight_decay : float, default=0.005
         Added to the gradient as ``weight_decay`` times the weights.
     learning_rate : float, default=0.02
-        Highest step size of Adam; it rises for the first 100 steps and falls along a cosine.
+        Highest step size of Adam; it rises for the first 50 steps and falls along a cosine.
     max_steps : int, default=600
-        Number of gradient steps, unless the rows need more to be seen ``min_epochs`` times.
-        Most runs stop earlier: at three times the step of the lowest loss, but after 120 steps at least.
+        Number of gradient steps of the schedule, unless the rows need more to be seen ``min_epochs`` times.
+        Easy and hopeless runs stop earlier, when the loss has not fallen for as many steps as it fell before; what is
+        hard to learn but is being learned gets the schedule up to three times.
     min_epochs : int, default=10
         Least number of passes over the rows that the schedule has room for.
     batch_size : int, default=256
@@ -219,7 +220,7 @@ class _Team:
         generator: torch.Generator,
     ):
         n_rows, n_features = rows.shape
-        self.n_members = min(settings.n_members * (2 if n_rows <= _FEW_ROWS else 1), n_rows)
+        self.n_members = min(settings.n_members, n_rows)
         self.hidden_size = settings.hidden_size
         # Deal the rows out class by class, so that every part has its share of each class; part k is one slice.
         shuffled = torch.randperm(n_rows, generator=generator)
@@ -284,25 +285,33 @@ class _Team:
         first, second = torch.zeros_like(gradient), torch.zeros_like(gradient)
         best_step, (best, confidence) = 0, self.left_out_loss()
         fell_at, level = 0, best
+        little = _LITTLE_LEFT * best  # at the start this is the entropy of the classes
+        at_restart = math.inf
         batches: list[torch.Tensor] = []
-        for step in range(1, n_steps + 1):
+        for step in range(1, _CYCLES * n_steps + 1):
             if not batches:
                 batches = list(torch.randperm(n_rows, generator=generator)[: per_epoch * batch_size].split(batch_size))
             self._fill(gradient, batches.pop(), settings.weight_decay)
-            rate = settings.learning_rate * min(1, step / _WARM_UP) * (1 + math.cos(math.pi * step / n_steps)) / 2
+            within = (step - 1) % n_steps + 1
+            rate = settings.learning_rate * min(1, within / _WARM_UP) * (1 + math.cos(math.pi * within / n_steps)) / 2
             first.lerp_(gradient, 1 - _FIRST_MOMENT)
             second.mul_(_SECOND_MOMENT).addcmul_(gradient, gradient, value=1 - _SECOND_MOMENT)
             spread = torch.sqrt(second).div_(math.sqrt(1 - _SECOND_MOMENT**step)).add_(1e-8)
             self.weights.addcdiv_(first, spread, value=-rate / (1 - _FIRST_MOMENT**step))
-            if step in checks:
-                loss, wanted = self.left_out_loss()
-                if loss < best:
-                    best_step, best, confidence = step, loss, wanted
-                    self.kept.copy_(self.weights)
-                if loss < level - 1e-4:
-                    fell_at, level = step, loss
-                if step >= max(_LEAST_STEPS, _PATIENCE * fell_at):
+            if within not in checks:
+                continue
+            loss, wanted = self.left_out_loss()
+            if loss < best:
+                best_step, best, confidence = step, loss, wanted
+                self.kept.copy_(self.weights)
+            if loss < level - 1e-4:
+                fell_at, level = step, loss
+            if step >= max(_LEAST_STEPS, _PATIENCE * fell_at):
+                break
+            if within == n_steps:
+                if best < little or best > _WORTH_IT * at_restart:
                     break
+                at_restart = best
         return best_step, best, confidence
 
     def _fill(self, gradient: torch.Tensor, batch: torch.Tensor, weight_decay: float) -> None:
