@@ -42,7 +42,7 @@ total variation between table and truth, at most :math:`2^{-140}` per draw, is w
 
 import math
 from dataclasses import dataclass, replace
-from decimal import Decimal, localcontext
+from decimal import Context, Decimal, localcontext
 from functools import lru_cache
 
 import numpy as np
@@ -56,7 +56,7 @@ TABLE_SCALE = 2304.0
 TABLE_REACH = 32767
 #: Bounds that every table is checked against: relative error within 11 standard deviations, mass beyond.
 ETA, TAU = 2.0**-58, 2.0**-90
-#: Bound on the total variation between a table of the largest scale and the rounded normal distribution.
+#: Bound on the total variation between a table and the rounded normal distribution, checked as well.
 TOTAL_VARIATION = 2.0**-140
 
 _DIGITS = 80
@@ -159,21 +159,25 @@ def spread(factor: int, levels: int) -> float:
 def gaussian_table(scale: float) -> AliasTable:
     """Make the table of a scale, and check its error bounds on the integers."""
     masses = _rounded_normal_masses(scale)
-    half = [max(1, math.ceil(mass * WHOLE)) for mass in masses[1:]]
-    half += [1] * (TABLE_REACH - len(half))
-    centre = WHOLE - 2 * sum(half)
-    near = math.floor(11 * scale)
-    beyond = 2 * sum(half[near:]) / WHOLE
-    relative = max(1 / min(half[:near]), abs(float(centre / (masses[0] * WHOLE) - 1)))
-    if relative > ETA or beyond > TAU:
+    # Products are rounded to the digits of the context, and most counts have more than a caller's usual 28.
+    with localcontext(Context(prec=_DIGITS)):
+        exact = [mass * WHOLE for mass in masses]
+        half = [max(1, math.ceil(count)) for count in exact[1:]]
+        half += [1] * (TABLE_REACH - len(half))
+        centre = WHOLE - 2 * sum(half)
+        near = math.floor(11 * scale)
+        beyond = 2 * sum(half[near:]) / WHOLE
+        relative = max(1 / min(half[:near]), abs(float(centre / exact[0] - 1)))
+        # The other cells only gain, and what they gain comes from the centre (and less than 2**-148 from beyond).
+        moved = float(abs(exact[0] - centre) / WHOLE)
+    if relative > ETA or beyond > TAU or moved > TOTAL_VARIATION:
         raise ArithmeticError("a noise table misses its error bounds; this is a bug, no noise was drawn.")
     return AliasTable(half[::-1] + [centre] + half, first=-TABLE_REACH)
 
 
 def _rounded_normal_masses(scale: float) -> list[Decimal]:
     """Compute P(round(G) = k) for k = 0, 1, ... until a probability is lost below 2**-160."""
-    with localcontext() as context:
-        context.prec = _DIGITS
+    with localcontext(Context(prec=_DIGITS)):
         h = 1 / Decimal(scale)
         # phi(z_k) by recurrence: the ratio of neighbours itself falls by a constant factor.
         density = h / (2 * _pi()).sqrt()

@@ -23,7 +23,7 @@ their probabilities is at most :math:`d / s + \eta (12 + d / (15 s))`; :func:`la
 """
 
 import math
-from decimal import Decimal, localcontext
+from decimal import Context, Decimal, localcontext
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -124,8 +124,7 @@ class LaplaceNoise:
     def _two_sided(self) -> AliasTable:
         """Make the table of Q: ratio t**m outwards, from 0 upwards and from -1 downwards."""
         half = self._cells(_CELLS // 2)
-        with localcontext() as context:
-            context.prec = _DIGITS
+        with localcontext(Context(prec=_DIGITS)):
             t, step = self._ratio(1), self._ratio(self._step)
             outer = 1 / (1 + t)  # P(Q >= 0)
             up = _geometric_masses(outer, step, half)
@@ -134,8 +133,7 @@ class LaplaceNoise:
 
     @cached_property
     def _tail(self) -> AliasTable:
-        with localcontext() as context:
-            context.prec = _DIGITS
+        with localcontext(Context(prec=_DIGITS)):
             masses = _geometric_masses(Decimal(1), self._ratio(self._step), self._cells(_CELLS))
             return AliasTable(_to_counts(masses))
 
@@ -144,8 +142,7 @@ class LaplaceNoise:
         digits, weight = [], 1
         while weight < self._step:
             base = min(_CELLS, self._step // weight)
-            with localcontext() as context:
-                context.prec = _DIGITS
+            with localcontext(Context(prec=_DIGITS)):
                 ratio = self._ratio(weight)
                 head = (1 - ratio) / (1 - ratio**base)
                 masses = [head]

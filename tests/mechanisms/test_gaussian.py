@@ -1,7 +1,8 @@
 """Rounded Gaussian noise keeps the error bounds that its proof uses; faults of a tenth are noticed."""
 
 import math
-from decimal import Decimal, localcontext
+from decimal import Context, Decimal, localcontext
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -59,6 +60,23 @@ def test_tables_err_only_to_the_safe_side(scale):
             if k <= 11 * scale:
                 assert upper[k] <= mass * (1 + Decimal(ETA))
     assert 2 * sum(upper[math.floor(11 * scale) + 1 :]) <= TAU * WHOLE
+
+
+@pytest.mark.parametrize("digits", [6, 28])
+def test_tables_keep_their_total_variation_whatever_decimal_context_they_are_built_in(digits):
+    """The bound that sums of levels account for; counts of 28 digits, Python's default, miss it by 2**45."""
+    with localcontext(Context(prec=digits)):
+        counts = gaussian_table.__wrapped__(300.0).counts[TABLE_REACH:]
+        masses = module._rounded_normal_masses(300.0)
+        careless = [math.ceil(mass * WHOLE) for mass in masses]
+    exact = [Fraction(mass) * WHOLE for mass in masses] + [0] * (TABLE_REACH + 1 - len(masses))
+
+    def distance(counts):
+        return (abs(counts[0] - exact[0]) + 2 * sum(abs(a - b) for a, b in zip(counts[1:], exact[1:]))) / 2 / WHOLE
+
+    assert distance(counts) <= module.TOTAL_VARIATION
+    assert all(a >= b for a, b in zip(counts[1:], exact[1:]))
+    assert distance(careless) > 2**40 * module.TOTAL_VARIATION
 
 
 def test_a_table_with_wrong_masses_is_refused(monkeypatch):
