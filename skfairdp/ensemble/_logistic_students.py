@@ -12,10 +12,13 @@ step below avoids by solving with a shifted Hessian.
 """
 
 import numpy as np
+from scipy.optimize import minimize
 from scipy.special import expit, log_expit, logsumexp, softmax
 
 _ARMIJO = 1e-4
 _MOST_HALVINGS = 40
+_MOST_PRODUCTS = 1 << 24  # numbers held for the products of all rows; beyond, Hessians are summed one by one
+_MOST_PARAMETERS = 1500  # of one student; beyond, a Hessian costs more than the steps that it saves
 
 
 def solve_students(
@@ -51,6 +54,8 @@ def solve_students(
     n_students, _, n_classes = targets.shape
     n_outputs = 1 if n_classes == 2 else n_classes
     theta = np.zeros((n_students, n_outputs, design.shape[1]))
+    if theta[0].size > _MOST_PARAMETERS:
+        return np.stack([_descend(theta[0], design, one, regularization, tol) for one in targets])
     products = _row_products(design)
     value, slope, curvature = _derivatives(theta, design, products, targets, regularization)
     for _ in range(max_iter):
@@ -99,8 +104,25 @@ def _losses(logits: np.ndarray, targets: np.ndarray) -> np.ndarray:
     return targets.sum(axis=-1) * logsumexp(logits, axis=-1) - (targets * logits).sum(axis=-1)
 
 
-def _row_products(design: np.ndarray) -> np.ndarray:
+def _descend(
+    start: np.ndarray, design: np.ndarray, targets: np.ndarray, regularization: float, tol: float
+) -> np.ndarray:
+    """Solve one student with many parameters by a quasi-Newton method."""
+
+    def objective(flat: np.ndarray) -> tuple[float, np.ndarray]:
+        theta = flat.reshape(1, *start.shape)
+        value, slope = _value_and_slope(theta, design, targets[None], regularization)[:2]
+        return float(value[0]), slope.ravel()
+
+    # A factor of 1 in ftol is the last digit of the objective: the gradient alone decides when to stop.
+    options = {"maxiter": 20_000, "maxfun": 50_000, "gtol": max(tol, 1e-9), "ftol": np.finfo(float).eps, "maxcor": 30}
+    return minimize(objective, start.ravel(), jac=True, method="L-BFGS-B", options=options).x.reshape(start.shape)
+
+
+def _row_products(design: np.ndarray) -> np.ndarray | None:
     """Outer product of each row with itself, flattened: one matrix product then gives every Hessian."""
+    if design.size * design.shape[1] > _MOST_PRODUCTS:
+        return None
     return np.einsum("ni,nj->nij", design, design).reshape(len(design), -1)
 
 
@@ -109,30 +131,45 @@ def _objective(theta: np.ndarray, design: np.ndarray, targets: np.ndarray, regul
     return _losses(logits, targets).mean(axis=1) + regularization * np.square(theta).sum(axis=(1, 2))
 
 
-def _derivatives(
-    theta: np.ndarray, design: np.ndarray, products: np.ndarray, targets: np.ndarray, regularization: float
+def _value_and_slope(
+    theta: np.ndarray, design: np.ndarray, targets: np.ndarray, regularization: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Value, gradient and Hessian of each student's objective."""
-    n_students, n_outputs, width = theta.shape
-    m = len(design)
+    """Value and gradient of each student's objective, and the probabilities on which they rest."""
     logits = np.einsum("rcp,np->rnc", theta, design, optimize=True)
     value = _losses(logits, targets).mean(axis=1) + regularization * np.square(theta).sum(axis=(1, 2))
     total = targets.sum(axis=2, keepdims=True)
-    if n_outputs == 1:
+    if theta.shape[1] == 1:
         p = expit(logits)
         residual = total * p - targets[..., 1:]
-        weights = (total * p * (1 - p))[..., None]
     else:
         p = softmax(logits, axis=2)
         residual = total * p - targets
+    slope = np.einsum("rnc,np->rcp", residual, design, optimize=True) / len(design) + 2 * regularization * theta
+    return value, slope, p
+
+
+def _derivatives(
+    theta: np.ndarray, design: np.ndarray, products: np.ndarray | None, targets: np.ndarray, regularization: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Value, gradient and Hessian of each student's objective."""
+    n_students, n_outputs, width = theta.shape
+    value, slope, p = _value_and_slope(theta, design, targets, regularization)
+    total = targets.sum(axis=2, keepdims=True)
+    if n_outputs == 1:
+        weights = (total * p * (1 - p))[..., None]
+    else:
         weights = -total[..., None] * p[..., :, None] * p[..., None, :]
         diagonal = np.arange(n_outputs)
         weights[..., diagonal, diagonal] += total * p
-    slope = np.einsum("rnc,np->rcp", residual, design, optimize=True) / m + 2 * regularization * theta
-    blocks = np.moveaxis(weights, 1, -1).reshape(-1, m) @ products / m
+    flat = np.moveaxis(weights, 1, -1).reshape(-1, len(design))
+    if products is None:
+        blocks = np.stack([(design * w[:, None]).T @ design for w in flat])
+    else:
+        blocks = flat @ products
     size = n_outputs * width
     curvature = (
-        blocks.reshape(n_students, n_outputs, n_outputs, width, width)
+        (blocks / len(design))
+        .reshape(n_students, n_outputs, n_outputs, width, width)
         .transpose(0, 1, 3, 2, 4)
         .reshape(n_students, size, size)
     )

@@ -12,6 +12,7 @@ from skfairdp.ensemble._logistic_students import (
     student_probabilities,
     with_ones,
 )
+from skfairdp.mechanisms import soft_labels
 
 
 def rows(m=120, d=5, seed=0):
@@ -79,3 +80,14 @@ def test_a_planted_wrong_penalty_is_noticed():
     labels = np.random.default_rng(1).integers(0, 2, (1, len(X)))
     right, wrong = (solve_students(X, one_hot(labels, 2), lam) for lam in (0.05, 0.055))
     assert np.abs(right - wrong).max() > 1e-3
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("limit", ["_MOST_PRODUCTS", "_MOST_PARAMETERS"])
+def test_large_problems_take_other_ways_to_the_same_optimum(monkeypatch, n_classes, limit):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 5))
+    targets = soft_labels(rng.normal(20, 30, size=(4, 60, n_classes)), 20 * n_classes, "affine")
+    expected = solve_students(X, targets, 0.05)
+    monkeypatch.setattr(f"skfairdp.ensemble._logistic_students.{limit}", 1)
+    np.testing.assert_allclose(solve_students(X, targets, 0.05), expected, atol=1e-6)
