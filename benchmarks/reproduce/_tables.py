@@ -1,0 +1,62 @@
+"""From finished cells to tables: mean and standard deviation over seeds, as Markdown and CSV."""
+
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+
+def frame_of(rows: list[dict[str, Any]]) -> pd.DataFrame:
+    """One row per finished cell: its settings and its results side by side."""
+    return pd.DataFrame([{**row["cell"], **row["result"]} for row in rows])
+
+
+def spread(values: Sequence[float], digits: int = 1) -> str:
+    """Mean and standard deviation over the seeds."""
+    values = np.asarray(values, dtype=float)
+    deviation = values.std(ddof=1) if len(values) > 1 else math.nan
+    return f"{values.mean():.{digits}f} ± {deviation:.{digits}f}" if len(values) > 1 else f"{values.mean():.{digits}f}"
+
+
+def number(value: float) -> str:
+    """A published number or an epsilon, as short as it is exact enough."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return "-"
+    return "∞" if math.isinf(value) else f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def pick(frame: pd.DataFrame, **settings: Any) -> pd.DataFrame:
+    """The cells with these settings; None asks for a setting that is absent."""
+    keep = np.ones(len(frame), dtype=bool)
+    for name, value in settings.items():
+        if value is None and name not in frame:
+            continue
+        keep &= (frame[name].isna() if value is None else frame[name] == value).to_numpy()
+    return frame[keep]
+
+
+def cell_text(frame: pd.DataFrame, column: str, digits: int = 1, then: Callable[[str], str] = str) -> str:
+    """Text for the seeds in a frame, "-" where nothing was measured."""
+    return then(spread(frame[column], digits)) if len(frame) else "-"
+
+
+def markdown(table: pd.DataFrame) -> str:
+    """A table in Markdown, numbers as they are written in it."""
+    lines = ["| " + " | ".join(map(str, table.columns)) + " |", "|" + "---|" * len(table.columns)]
+    lines += ["| " + " | ".join(map(str, row)) + " |" for row in table.itertuples(index=False)]
+    return "\n".join(lines)
+
+
+def write_tables(tables: dict[str, pd.DataFrame], folder: Path, stem: str) -> str:
+    """Write every table as CSV and all of them as one Markdown file; return the Markdown."""
+    folder.mkdir(parents=True, exist_ok=True)
+    text = []
+    for name, table in tables.items():
+        table.to_csv(folder / f"{stem}-{name}.csv", index=False)
+        text += [f"### {stem}: {name}", "", markdown(table), ""]
+    content = "\n".join(text)
+    (folder / f"{stem}.md").write_text(content, encoding="utf-8")
+    return content
