@@ -21,7 +21,8 @@ _CHUNK = 8192  # rows per block in predict_proba, so that memory does not grow w
 _CHECKED_ROWS = 4096  # left-out rows that decide when to stop; more would not decide otherwise
 _CONFIDENCES = (2.0, 1.4, 1.0, 0.7, 0.5, 0.3, 0.15)
 _WARM_UP = 50  # steps until the full learning rate; few rows in many dimensions are done before that
-_LEAST_STEPS = 60  # a signal without a linear part is found late, so an early halt is no proof of absence
+_LEAST_STEPS = 60
+_FEW_ROWS, _HOPE = 2000, 300  # with more rows, a run that has found nothing goes on: parities are found late
 _PATIENCE = 2  # the run ends at so many times the step of the last fall
 _CYCLES = 3  # the schedule starts again for what is hard to learn: if more than _LITTLE_LEFT of the entropy is left,
 _LITTLE_LEFT, _WORTH_IT = 0.1, 0.95  # and if the cycle before brought the loss below _WORTH_IT times what it was
@@ -193,7 +194,8 @@ class ProbeClassifier(ClassifierMixin, SkfairdpEstimator):
         -------
         ndarray of shape (n_samples,)
         """
-        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+        best = self.predict_proba(X).argmax(axis=1)
+        return self.classes_[best]
 
 
 def _location_and_scale(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -285,7 +287,7 @@ class _Team:
         first, second = torch.zeros_like(gradient), torch.zeros_like(gradient)
         best_step, (best, confidence) = 0, self.left_out_loss()
         fell_at, level = 0, best
-        little = _LITTLE_LEFT * best  # at the start this is the entropy of the classes
+        entropy, hope = best, _HOPE if n_rows > _FEW_ROWS else _LEAST_STEPS
         at_restart = math.inf
         batches: list[torch.Tensor] = []
         for step in range(1, _CYCLES * n_steps + 1):
@@ -306,10 +308,10 @@ class _Team:
                 self.kept.copy_(self.weights)
             if loss < level - 1e-4:
                 fell_at, level = step, loss
-            if step >= max(_LEAST_STEPS, _PATIENCE * fell_at):
+            if step >= max(_LEAST_STEPS if level < 0.98 * entropy else hope, _PATIENCE * fell_at):
                 break
             if within == n_steps:
-                if best < little or best > _WORTH_IT * at_restart:
+                if best < _LITTLE_LEFT * entropy or best > _WORTH_IT * at_restart:
                     break
                 at_restart = best
         return best_step, best, confidence
