@@ -3,13 +3,14 @@
 from typing import Any
 
 import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skfairdp._rng import RandomStream
 from skfairdp.accounting import PrivacyGuarantee, ReleaseMixin
 
 
-class PrivateAnswers(ReleaseMixin):
+class PrivateAnswers(ReleaseMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin):
     """``transform``, ``predict_proba`` and ``predict`` of a model that holds a net."""
 
     net_: Any

@@ -6,7 +6,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.base import ClassifierMixin, clone
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
 
@@ -20,9 +20,7 @@ from skfairdp.adversarial._receipt import federate_guarantee
 from skfairdp.exceptions import OverclaimedPrivacyWarning
 
 
-class FederateClassifier(
-    PrivateAnswers, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, SkfairdpEstimator
-):
+class FederateClassifier(PrivateAnswers, ClassifierMixin, SkfairdpEstimator):
     """Classifier on a private representation that an adversary cannot read groups from (FEDERATE).
 
     An encoder turns a record into a vector, a channel makes it private, and a head predicts from what

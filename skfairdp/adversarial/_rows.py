@@ -50,9 +50,8 @@ def _words(x: np.ndarray) -> np.ndarray:
 
 
 def _hash(words: np.ndarray, salt: int) -> np.ndarray:
-    """Hash each row to 64 bits: a multilinear sum, then a mix of its bits."""
+    """Hash each row to 64 bits: a sum with random multipliers, then a mix of its bits."""
     multipliers = np.random.default_rng(salt).integers(0, 2**64, size=words.shape[1], dtype=np.uint64) | np.uint64(1)
     with np.errstate(over="ignore"):
-        mixed = (words ^ (words >> np.uint64(15))) * np.uint64(0x9E3779B97F4A7C15)
-        total = ((mixed ^ (mixed >> np.uint64(29))) * multipliers).sum(axis=1, dtype=np.uint64)
+        total = words @ multipliers
         return (total ^ (total >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)

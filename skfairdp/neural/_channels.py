@@ -58,8 +58,12 @@ class LaplaceChannel(nn.Module):
 
     def forward(self, u: torch.Tensor) -> torch.Tensor:
         """Normalise and perturb, with gradients."""
-        order = 1.0 if self.norm == "l1" else 2.0
-        rows = nn.functional.normalize(u, p=order, dim=1)
+        if u.shape[1] == 1:
+            # A row of one number becomes its sign, which has no gradient: it borrows that of a soft sign.
+            soft = torch.tanh(u)
+            rows = torch.sign(u) + (soft - soft.detach())
+        else:
+            rows = nn.functional.normalize(u, p=1.0 if self.norm == "l1" else 2.0, dim=1)
         # The difference of two exponentials is Laplace; one value per coordinate, never one per row.
         noise = torch.empty_like(rows).exponential_() - torch.empty_like(rows).exponential_()
         return rows + self.scale(u.shape[1]) * noise

@@ -145,7 +145,7 @@ class FederateLoss(nn.Module):
                 weighted_nll(log_q, targets.groups[:, column], targets.weight)
                 for log_q, column in zip(outputs.adversary_log_p, self.columns)
             ]
-            adversary_loss = torch.stack(losses).mean()
+            adversary_loss = losses[0] if len(losses) == 1 else torch.stack(losses).mean()
             self.parts["adversary_loss"] = adversary_loss.detach()
             loss = loss + adversary_loss
             if self.orthogonality > 0 and len(losses) > len(set(self.columns)):

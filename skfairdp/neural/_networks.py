@@ -115,6 +115,10 @@ class FederateModule(nn.Module):
         Released to group logits; several may attack the same sensitive column.
     """
 
+    encoder: Any
+    channel: Any
+    head: Any
+
     def __init__(self, encoder: nn.Module, channel: nn.Module, head: nn.Module, adversaries: Sequence[nn.Module] = ()):
         super().__init__()
         self.encoder = encoder

@@ -191,18 +191,18 @@ class FederateNet(NeuralNet):
         if iterator is None:
             return
         self._set_training(training)
-        sums: dict[str, Any] = {}
-        n_rows, n_batches = 0, 0
+        parts: dict[str, list[torch.Tensor]] = {}
+        sizes: list[int] = []
         for batch in iterator:
             self.notify("on_batch_begin", batch=batch, training=training)
             step = step_fn(batch)
-            n = len(batch[0])
+            sizes.append(len(batch[0]))
             for name, value in self.criterion_.parts.items():
-                sums[name] = sums.get(name, 0.0) + n * value
-            n_rows += n
-            n_batches += 1
+                parts.setdefault(name, []).append(value)
             self.notify("on_batch_end", batch=batch, training=training, **step)
-        means = {name: float(value) / n_rows for name, value in sums.items()}
+        # The losses stay tensors until here: asking for one number per batch would wait for the device each time.
+        share = torch.tensor(sizes, dtype=torch.float64) / sum(sizes)
+        means = {name: float(torch.stack(values).double().cpu() @ share) for name, values in parts.items()}
         objective = means["classifier_loss"] + self.criterion_.fairness_penalty * means.get("fairness_gap", 0.0)
         if not training:
             self.history.record("valid_loss", objective)
@@ -211,7 +211,7 @@ class FederateNet(NeuralNet):
             self.history.record(name, value)
         self.history.record("adversary_weight", self.module_.reversal)
         self.history.record("train_loss", objective - self.module_.reversal * means.get("adversary_loss", 0.0))
-        self.history.record("train_batch_count", n_batches)
+        self.history.record("train_batch_count", len(sizes))
 
     def train_step(self, batch: tuple[torch.Tensor, Targets], **fit_params: Any) -> dict[str, Any]:
         """One step of the optimiser."""
