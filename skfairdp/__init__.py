@@ -11,16 +11,20 @@ __version__ = "0.1.0.dev0"
 
 #: Where each public name lives: ``skfairdp.Name`` is ``skfairdp.<folder>.Name``.
 _HOME = {
+    "AuditResult": "report",
     "BagOfEmbeddingsEncoder": "adversarial",
+    "BoundaryDisplay": "inspection",
     "BudgetExceededError": "exceptions",
     "CodeLength": "metrics",
     "DataDependentPrivacy": "ensemble",
     "DistanceToOptimum": "model_selection",
     "EpsilonAudit": "auditing",
     "FederateClassifier": "adversarial",
+    "FlippingDisplay": "inspection",
     "GaussianPrivatizer": "preprocessing",
     "GroupRatesDisplay": "inspection",
     "INLPEraser": "preprocessing",
+    "InputNormDisplay": "inspection",
     "LEACEEraser": "preprocessing",
     "LaplacePrivatizer": "preprocessing",
     "MissingSensitiveFeaturesWarning": "exceptions",
@@ -28,6 +32,7 @@ _HOME = {
     "OverclaimedPrivacyWarning": "exceptions",
     "PATEClassifier": "ensemble",
     "PATEFairness": "ensemble",
+    "PATESweepDisplay": "inspection",
     "ParetoFront": "model_selection",
     "PrivacyCurveDisplay": "inspection",
     "PrivacyGuarantee": "accounting",
@@ -38,6 +43,7 @@ _HOME = {
     "RepresentationDisplay": "inspection",
     "SensitiveFeaturesNotRoutedError": "exceptions",
     "SensitivityBounds": "metrics",
+    "SoftLabelDisplay": "inspection",
     "TradeoffDisplay": "inspection",
     "UndefinedGroupMetricWarning": "exceptions",
     "WordDropout": "preprocessing",
@@ -45,6 +51,7 @@ _HOME = {
     "accuracy_gap_scorer": "metrics",
     "amplify_by_dropout": "accounting",
     "audit_epsilon": "auditing",
+    "audit_table": "report",
     "binary_vote_rdp": "accounting",
     "bootstrap_interval": "metrics",
     "closeness_to_boundary": "metrics",
@@ -123,6 +130,7 @@ _FOLDERS = (
     "model_selection",
     "neural",
     "preprocessing",
+    "report",
 )
 
 __all__ = ["__version__", *_HOME, *_FOLDERS]

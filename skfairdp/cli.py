@@ -1,14 +1,32 @@
 """The ``skfairdp`` command."""
 
 import argparse
+import contextlib
 import importlib.metadata
+import os
 import platform
+import shlex
+import signal
 import sys
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 from skfairdp import __version__
 
 _SHOWN = ("numpy", "scipy", "pandas", "scikit-learn", "torch", "skorch", "fairlearn", "matplotlib", "joblib")
+
+EXIT_OK, EXIT_FORBIDDEN, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 0, 1, 2, 130
+
+_EXIT_CODES = """\
+exit codes:
+  0    done
+  1    a --fail-if condition holds
+  2    wrong arguments, or a table that cannot be used
+  130  interrupted; no half-written file is left
+"""
+
+_METHODS = "unconstrained, noise, adversarial, federate, leace, inlp, pate"
 
 
 def _versions() -> str:
@@ -17,20 +35,284 @@ def _versions() -> str:
     return "\n".join(lines)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code."""
+def _parser() -> argparse.ArgumentParser:
+    plain = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(
-        prog="skfairdp", description="Private and fair machine learning with scikit-learn."
+        prog="skfairdp",
+        description="Private and fair machine learning: audit a table, privatise a table.",
+        epilog=_EXIT_CODES,
+        formatter_class=plain,
     )
     parser.add_argument("--version", action="version", version=f"skfairdp {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="command")
+    demo = commands.add_parser(
+        "demo",
+        help="audit a made-up table: one command, no network, about a minute",
+        description="Audit a made-up table of 5,000 people in two groups, and write the report.",
+        epilog=_EXIT_CODES,
+        formatter_class=plain,
+    )
+    _add_output(demo)
+    audit = commands.add_parser(
+        "audit",
+        help="how unfair is a model of a table, what does it leak, what would privacy cost",
+        description="Train several methods on a table, compare them on rows they have not seen, and write a report.",
+        epilog=(
+            "examples:\n"
+            "  skfairdp audit adult.csv --target income --sensitive sex\n"
+            "  skfairdp audit adult.csv --target income --sensitive sex --sensitive race --epsilon 4\n"
+            '  skfairdp audit adult.csv --target income --sensitive sex --fail-if "tpr_gap > 0.05" '
+            '--fail-if "unconstrained: leakage > 0.9"\n\n' + _EXIT_CODES
+        ),
+        formatter_class=plain,
+    )
+    audit.add_argument("table", help="CSV, TSV or Parquet file; CSV and TSV may be compressed (.gz)")
+    audit.add_argument("--target", required=True, metavar="COLUMN", help="the column to predict")
+    audit.add_argument(
+        "--sensitive", required=True, action="append", metavar="COLUMN", help="a column of groups (may be repeated)"
+    )
+    audit.add_argument("--positive", metavar="LABEL", help="the favourable class of two (default: the larger label)")
+    audit.add_argument("--epsilon", type=float, default=8.0, help="what private methods may spend (default: 8)")
+    audit.add_argument("--delta", type=float, default=1e-5, help="of methods that need one (default: 1e-5)")
+    audit.add_argument("--methods", metavar="NAMES", help=f"some of {_METHODS}, with commas (default: all)")
+    audit.add_argument("--keep-sensitive", action="store_true", help="let models use the sensitive columns as features")
+    audit.add_argument("--threshold", type=float, default=0.01, help="accuracy to give up for fairness (default: 0.01)")
+    audit.add_argument("--separator", metavar="CHARACTER", help="of a text table (default: found in its header)")
+    audit.add_argument(
+        "--fail-if",
+        action="append",
+        default=[],
+        metavar="CONDITION",
+        help='exit 1 if it holds for the chosen method: "tpr_gap > 0.05"; or for another: "pate: accuracy < 0.8"',
+    )
+    _add_output(audit)
+    _add_privatize(commands, plain)
     commands.add_parser("versions", help="print the versions of skfairdp and what it stands on (for bug reports)")
+    return parser
+
+
+def _add_output(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--out", default="skfairdp-report.html", metavar="FILE", help="report (default: %(default)s)")
+    parser.add_argument("--json", metavar="FILE", help="also write all numbers as JSON")
+    parser.add_argument("--seed", type=int, help="of splits, training and noise (default: drawn, and told)")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="number of processes (default: 1)")
+    parser.add_argument("--quiet", action="store_true", help="no progress on standard error")
+
+
+def _add_privatize(commands: Any, formatter: Any) -> None:
+    parser = commands.add_parser(
+        "privatize",
+        help="release noisy columns of a table, with a guarantee beside them",
+        description=(
+            "Read a table block by block, add noise to the named columns, and write them with a guarantee\n"
+            "(OUT.guarantee.json) that says what the noise is worth. Other columns are left out unless --keep\n"
+            "names them. Epsilon is the price of a whole row, however many columns are named."
+        ),
+        epilog=(
+            "examples:\n"
+            "  skfairdp privatize embeddings.csv out.csv --epsilon 8 --columns h0,h1,h2,h3\n"
+            "  skfairdp privatize people.csv out.csv --epsilon 8 --columns age,hours --bounds age=0:100 --bounds "
+            "hours=0:80\n\n" + _EXIT_CODES
+        ),
+        formatter_class=formatter,
+    )
+    parser.add_argument("source", metavar="IN", help="CSV, TSV or Parquet file")
+    parser.add_argument("target", metavar="OUT", help="file to write; its name tells the format")
+    parser.add_argument("--columns", required=True, metavar="NAMES", help="columns to privatise, with commas")
+    parser.add_argument("--keep", default="", metavar="NAMES", help="columns to copy without protection, with commas")
+    parser.add_argument("--epsilon", type=float, help="privacy loss of one row")
+    parser.add_argument("--delta", type=float, default=1e-5, help="of --mechanism gaussian (default: 1e-5)")
+    parser.add_argument("--mechanism", choices=["laplace", "gaussian"], default="laplace")
+    parser.add_argument(
+        "--norm",
+        choices=["l1", "l2", "minmax", "clip"],
+        help="how rows are bounded before noise (default: l1; clip with --bounds)",
+    )
+    parser.add_argument("--clip-norm", type=float, default=1.0, help="the bound (default: 1)")
+    parser.add_argument(
+        "--bounds",
+        action="append",
+        default=[],
+        metavar="COLUMN=LOW:HIGH",
+        help="public limits of a column, never read off the rows (may be repeated; for all columns or none)",
+    )
+    parser.add_argument(
+        "--privatizer", metavar="FILE", help="a fitted privatizer, written by joblib.dump; open only files you trust"
+    )
+    parser.add_argument("--separator", metavar="CHARACTER", help="of a text table (default: found in its header)")
+    parser.add_argument("--force", action="store_true", help="overwrite OUT and its guarantee")
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _demo_frame() -> Any:
+    from skfairdp.datasets import make_biased_classification
+
+    data = make_biased_classification(
+        5000, 8, class_sep=1.8, label_bias=0.4, group_shift=2.5, as_frame=True, random_state=0
+    )
+    frame = data.frame.rename(columns={"target": "hired"})
+    frame["hired"] = frame["hired"].map({0: "no", 1: "yes"})
+    frame["group"] = frame["group"].map({0: "A", 1: "B"})
+    return frame
+
+
+def _demo(chosen: argparse.Namespace) -> int:
+    seed = 0 if chosen.seed is None else chosen.seed
+    command = f"skfairdp demo --seed {seed}"
+    return _run_audit(
+        _demo_frame(),
+        chosen,
+        {"target": "hired", "sensitive": ["group"], "random_state": seed},
+        command,
+        "Demonstration: a made-up table",
+    )
+
+
+def _audit(chosen: argparse.Namespace) -> int:
+    import hashlib
+
+    from skfairdp.report._guards import Guard
+    from skfairdp.report._read import read_table
+
+    guards = [Guard.parse(text) for text in chosen.fail_if]
+    frame = read_table(chosen.table, separator=chosen.separator)
+    with open(chosen.table, "rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    from skfairdp._rng import random_stream
+
+    arguments = {
+        "target": chosen.target,
+        "sensitive": chosen.sensitive,
+        "methods": None if chosen.methods is None else _names(chosen.methods),
+        "epsilon": chosen.epsilon,
+        "delta": chosen.delta,
+        "pos_label": chosen.positive,
+        "keep_sensitive": chosen.keep_sensitive,
+        "relaxation_threshold": chosen.threshold,
+        "random_state": random_stream(None).seed() if chosen.seed is None else chosen.seed,
+    }
+    words = ["skfairdp", "audit", chosen.table, "--target", chosen.target]
+    words += [word for name in chosen.sensitive for word in ("--sensitive", name)]
+    for option, value in (
+        ("--positive", chosen.positive),
+        ("--epsilon", f"{chosen.epsilon:g}"),
+        ("--delta", f"{chosen.delta:g}"),
+        ("--methods", chosen.methods),
+        ("--threshold", f"{chosen.threshold:g}"),
+        ("--separator", chosen.separator),
+        ("--seed", str(arguments["random_state"])),
+    ):
+        words += [] if value is None else [option, value]
+    words += ["--keep-sensitive"] * chosen.keep_sensitive
+    command = shlex.join(words)
+    title = f"Audit of {Path(chosen.table).name}"
+    return _run_audit(frame, chosen, arguments, command, title, guards, {"file_sha256": digest})
+
+
+def _run_audit(
+    frame: Any,
+    chosen: argparse.Namespace,
+    arguments: dict[str, Any],
+    command: str,
+    title: str,
+    guards: Sequence[Any] = (),
+    more_settings: dict[str, Any] | None = None,
+) -> int:
+    from dataclasses import replace
+
+    from skfairdp.report import audit_table
+    from skfairdp.report._files import check_writable
+    from skfairdp.report._terminal import has_colour, printable, summary
+
+    for path in filter(None, (chosen.out, chosen.json)):
+        check_writable(path)
+    result = audit_table(frame, **arguments, n_jobs=chosen.jobs, verbose=not chosen.quiet)
+    result = replace(result, command=command, title=title, settings=result.settings | (more_settings or {}))
+    result.to_html(chosen.out)
+    if chosen.json:
+        result.to_json(chosen.json)
+    print(summary(result, has_colour(sys.stdout)))
+    for note in result.notes:
+        if "left out, because" in note:
+            print(f"\nnote: {printable(note)}")
+    print(f"\nreport: {os.path.abspath(chosen.out)}")
+    reasons = [reason for reason in (guard.triggered(result) for guard in guards) if reason is not None]
+    for reason in reasons:
+        print(f"skfairdp: failed: {printable(reason)}", file=sys.stderr)
+    return EXIT_FORBIDDEN if reasons else EXIT_OK
+
+
+def _privatize(chosen: argparse.Namespace) -> int:
+    from skfairdp.report._stream import load_privatizer, make_privatizer, parse_bounds, privatize_file
+
+    columns = _names(chosen.columns)
+    bounds = parse_bounds(chosen.bounds) if chosen.bounds else None
+    if chosen.privatizer is not None:
+        if chosen.epsilon is not None:
+            raise ValueError("--privatizer has an epsilon of its own; leave --epsilon out.")
+        privatizer = load_privatizer(chosen.privatizer, columns)
+    elif chosen.epsilon is None:
+        raise ValueError("--epsilon is missing.")
+    else:
+        privatizer = make_privatizer(
+            chosen.mechanism, chosen.epsilon, chosen.delta, chosen.norm, chosen.clip_norm, bounds is not None
+        )
+    guarantee, n_rows = privatize_file(
+        chosen.source,
+        chosen.target,
+        privatizer,
+        columns,
+        keep=_names(chosen.keep),
+        bounds=bounds,
+        separator=chosen.separator,
+        overwrite=chosen.force,
+    )
+    print(f"{n_rows:,} rows in {chosen.target}: {guarantee}")
+    print("It does not cover:")
+    for scope in guarantee.does_not_cover:
+        print(f"  - {scope}")
+    print(f"guarantee: {chosen.target}.guarantee.json")
+    return EXIT_OK
+
+
+def _terminate(number: int, frame: Any) -> None:
+    raise KeyboardInterrupt  # so that temporary files are removed on the way out
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code."""
+    parser = _parser()
     chosen = parser.parse_args(arguments)
+    if chosen.command is None:
+        parser.print_help()
+        return EXIT_OK
     if chosen.command == "versions":
         print(_versions())
-        return 0
-    parser.print_help()
-    return 0
+        return EXIT_OK
+    run = {"demo": _demo, "audit": _audit, "privatize": _privatize}[chosen.command]
+    with contextlib.suppress(ValueError):  # not in the main thread: whoever started us handles signals
+        signal.signal(signal.SIGTERM, _terminate)
+    try:
+        return run(chosen)
+    except KeyboardInterrupt:
+        print("skfairdp: interrupted; nothing was left half-written.", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    except (ValueError, TypeError, OSError, MemoryError) as error:
+        from skfairdp.report._terminal import printable
+
+        print(f"skfairdp: {printable(' '.join(_reason(error).split()))}", file=sys.stderr)
+        return EXIT_BAD_INPUT
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, MemoryError):
+        return "the table does not fit into memory."
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return str(error) or type(error).__name__
 
 
 if __name__ == "__main__":

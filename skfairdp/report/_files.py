@@ -1,0 +1,60 @@
+"""Files that are there whole or not at all."""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+
+def check_writable(path: str | os.PathLike[str]) -> Path:
+    """Return the path if a file can be made there; said before hours of work, not after."""
+    path = Path(path)
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder; give the name of a file.")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {path.parent} to write {path.name} into.")
+    if not os.access(path.parent, os.W_OK):
+        raise PermissionError(f"the folder {path.parent} cannot be written to.")
+    return path
+
+
+@contextmanager
+def whole_file(path: str | os.PathLike[str], *, overwrite: bool = True) -> Iterator[Path]:
+    """Yield a temporary name in the same folder, which gets the right name when all went well.
+
+    If anything goes wrong, an interruption included, the temporary file is removed and ``path`` is as it was.
+    """
+    path = check_writable(path)
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(temporary, 0o666 & ~umask)  # as if it had been opened in the ordinary way
+        if overwrite:
+            os.replace(temporary, path)
+        else:
+            _move_without_overwriting(temporary, path)
+    finally:
+        with suppress(FileNotFoundError):
+            temporary.unlink()
+
+
+def _move_without_overwriting(temporary: Path, path: Path) -> None:
+    try:
+        os.link(temporary, path)  # fails if somebody else has made the file meanwhile
+    except FileExistsError:
+        raise FileExistsError(f"{path} exists already; it is not overwritten.") from None
+    except OSError:  # a file system without links
+        if path.exists():
+            raise FileExistsError(f"{path} exists already; it is not overwritten.") from None
+        os.replace(temporary, path)
+
+
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """Write a text file, whole or not at all."""
+    with whole_file(path) as temporary:
+        temporary.write_text(text, encoding="utf-8", newline="\n")

@@ -1,0 +1,132 @@
+"""Read a table from a file, or say in one line why it cannot be read."""
+
+import csv
+import gzip
+import os
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TextIO
+
+import pandas as pd
+
+_SEPARATORS = ",;\t|"
+#: What stands for "no value" in text files, beside what pandas knows.
+_MISSING = ["?"]
+
+
+def kind_of(path: str | os.PathLike[str]) -> tuple[str, bool]:
+    """Return what a file's name says it is, ``"csv"``, ``"tsv"`` or ``"parquet"``, and whether it is compressed."""
+    suffixes = [suffix.lower() for suffix in Path(path).suffixes]
+    zipped = bool(suffixes) and suffixes[-1] == ".gz"
+    last = (suffixes[-2] if len(suffixes) > 1 else "") if zipped else (suffixes[-1] if suffixes else "")
+    if last in (".parquet", ".pq"):
+        if zipped:
+            raise ValueError(f"{path}: Parquet is compressed inside; unpack the .gz first.")
+        return "parquet", False
+    return ("tsv" if last in (".tsv", ".tab") else "csv"), zipped
+
+
+def check_exists(path: str | os.PathLike[str]) -> Path:
+    """Return the path if it is a file."""
+    path = Path(path)
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder, not a table.")
+    if not path.exists():
+        raise FileNotFoundError(f"there is no file {path}.")
+    return path
+
+
+@contextmanager
+def readable(path: Path) -> Iterator[None]:
+    """Turn everything that goes wrong with a file into one sentence with its name."""
+    try:
+        yield
+    except pd.errors.EmptyDataError:
+        raise ValueError(f"{path} is empty.") from None
+    except UnicodeDecodeError as error:
+        byte = error.object[error.start]
+        raise ValueError(f"{path} is not a text table in UTF-8 (it holds the byte {byte:#04x}).") from None
+    except (pd.errors.ParserError, csv.Error) as error:
+        raise ValueError(f"{path} cannot be read as a table: {' '.join(str(error).split())}") from None
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise ValueError(f"{path} is not a whole gzip file: {error}.") from None
+    except PermissionError:
+        raise PermissionError(f"{path} may not be read.") from None
+
+
+def open_text(path: Path, zipped: bool) -> TextIO:
+    """Open a text file; a byte order mark at its beginning is no part of the first name."""
+    if zipped:
+        return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
+    return open(path, encoding="utf-8-sig", newline="")
+
+
+def find_separator(path: Path, kind: str, zipped: bool) -> str:
+    """Look at the header: the separator that divides it most often."""
+    if kind == "tsv":
+        return "\t"
+    with open_text(path, zipped) as file:
+        header = file.readline(1_000_000)
+    if "\0" in header:
+        raise ValueError(f"{path} is not a text table: it holds zero bytes.")
+    if not header.strip():
+        raise ValueError(
+            f"{path} is empty." if not header else f"{path} begins with an empty line; a header is needed."
+        )
+    return max(_SEPARATORS, key=header.count) if any(s in header for s in _SEPARATORS) else ","
+
+
+def pyarrow_parquet() -> Any:
+    """Import what Parquet needs."""
+    try:
+        import pyarrow.parquet
+    except ImportError:
+        raise ValueError("Parquet needs pyarrow: pip install pyarrow, or convert the table to CSV.") from None
+    return pyarrow.parquet
+
+
+def read_table(path: str | os.PathLike[str], *, separator: str | None = None) -> pd.DataFrame:
+    """Read a CSV, TSV or Parquet file, the text ones also compressed (``.gz``).
+
+    Parameters
+    ----------
+    path : path
+        The file; its name tells the format, and CSV is assumed where it does not.
+    separator : str, optional
+        Of text files; by default found in the header.
+
+    Returns
+    -------
+    pandas.DataFrame
+    """
+    path = check_exists(path)
+    with readable(path):
+        kind, zipped = kind_of(path)
+        if kind == "parquet":
+            return _read_parquet(path)
+        return pd.read_csv(path, **csv_options(path, kind, zipped, separator), na_values=_MISSING)
+
+
+def csv_options(path: Path, kind: str, zipped: bool, separator: str | None) -> dict[str, Any]:
+    """Return how pandas should read this text file."""
+    options: dict[str, Any] = {
+        "sep": separator or find_separator(path, kind, zipped),
+        "encoding": "utf-8-sig",
+        "compression": "gzip" if zipped else None,
+        "skipinitialspace": True,
+        "low_memory": False,
+    }
+    first = pd.read_csv(path, **options, nrows=20)
+    if not isinstance(first.index, pd.RangeIndex):  # pandas would take the first column for names of the rows
+        raise ValueError(f"{path} has more values in a row than names in its header.")
+    return options
+
+
+def _read_parquet(path: Path) -> pd.DataFrame:
+    parquet = pyarrow_parquet()
+    try:
+        return parquet.read_table(path).to_pandas()
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{path} is not a Parquet file: {' '.join(str(error).split())[:200]}") from None
