@@ -45,6 +45,7 @@ _HOME = {
     "SensitivityBounds": "metrics",
     "SoftLabelDisplay": "inspection",
     "TradeoffDisplay": "inspection",
+    "TrainingHistoryDisplay": "inspection",
     "UndefinedGroupMetricWarning": "exceptions",
     "WordDropout": "preprocessing",
     "accuracy_gap": "metrics",
