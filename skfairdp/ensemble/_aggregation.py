@@ -263,7 +263,7 @@ def _plan_binary(epsilon: float, delta: float, noise_scale: float | None, n_quer
     inner = delta * (1 - 2 * off)
     if noise_scale is not None:
         sigma = float(noise_scale)
-        loss, gaussian = _binary_epsilon(n_queries, n_voting, sigma, inner, None)
+        loss, gaussian = _binary_epsilon(n_queries, n_voting, sigma, inner)
         spent = loss + off
     else:
         if epsilon <= off:
@@ -283,25 +283,22 @@ def _binary_noise_scale(n_queries: int, n_voting: int, epsilon: float, delta: fl
     orders = np.asarray(DEFAULT_ORDERS)
     bounds = rdp + np.log1p(-1 / orders) - (math.log(delta) + np.log(orders)) / (orders - 1)
     best = int(bounds.argmin())
-    chosen = tuple(orders[max(0, best - 40) : best + 41])
+    chosen = orders[max(0, best - 40) : best + 41]
     low, gaussian = 0.6 * high, True
     for _ in range(_STEPS):
         middle = (low + high) / 2
-        loss, by_counts = _binary_epsilon(n_queries, n_voting, middle, delta, chosen)
+        loss = renyi_epsilon(n_queries * binary_vote_rdp(n_voting, middle, chosen), delta, chosen)
         if loss <= epsilon and middle >= LEAST_NOISE_SCALE:
-            high, gaussian = middle, by_counts
+            high, gaussian = middle, False
         else:
             low = middle
     return high, gaussian
 
 
-def _binary_epsilon(
-    n_queries: int, n_voting: int, noise_scale: float, delta: float, orders: tuple[float, ...] | None
-) -> tuple[float, bool]:
+def _binary_epsilon(n_queries: int, n_voting: int, noise_scale: float, delta: float) -> tuple[float, bool]:
     """Return the lesser bound, and whether it is the one of noisy counts."""
     by_counts = gaussian_epsilon(delta, gnmax_mu(n_queries, noise_scale))
-    tried = DEFAULT_ORDERS if orders is None else np.asarray(orders)
-    by_labels = renyi_epsilon(n_queries * binary_vote_rdp(n_voting, noise_scale, tried), delta, tried)
+    by_labels = renyi_epsilon(n_queries * binary_vote_rdp(n_voting, noise_scale), delta)
     return min(by_counts, by_labels), by_counts <= by_labels
 
 

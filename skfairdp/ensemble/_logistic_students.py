@@ -51,18 +51,27 @@ def solve_students(
         class for more.
     """
     design = with_ones(X)
+    if len(design) < design.shape[1]:
+        # The optimum lies in the span of the rows: solve in an orthonormal basis of it.
+        basis, coordinates = np.linalg.qr(design.T)
+        return _solve(np.ascontiguousarray(coordinates.T), targets, regularization, tol, max_iter) @ basis.T
+    return _solve(design, targets, regularization, tol, max_iter)
+
+
+def _solve(design: np.ndarray, targets: np.ndarray, regularization: float, tol: float, max_iter: int) -> np.ndarray:
     n_students, _, n_classes = targets.shape
     n_outputs = 1 if n_classes == 2 else n_classes
     theta = np.zeros((n_students, n_outputs, design.shape[1]))
     if theta[0].size > _MOST_PARAMETERS:
         return np.stack([_descend(theta[0], design, one, regularization, tol) for one in targets])
     products = _row_products(design)
+    convex = bool((targets.sum(axis=2) >= 0).all())
     value, slope, curvature = _derivatives(theta, design, products, targets, regularization)
     for _ in range(max_iter):
         going = np.abs(slope).max(axis=(1, 2)) > tol
         if not going.any():
             break
-        step = _newton_step(slope[going], curvature[going])
+        step = _newton_step(slope[going], curvature[going], convex)
         moved = _line_search(theta[going], step, value[going], slope[going], design, targets[going], regularization)
         if np.array_equal(moved, theta[going]):  # the last digit is reached
             break
@@ -177,17 +186,22 @@ def _derivatives(
     return value, slope, curvature
 
 
-def _newton_step(slope: np.ndarray, curvature: np.ndarray) -> np.ndarray:
+def _newton_step(slope: np.ndarray, curvature: np.ndarray, convex: bool) -> np.ndarray:
     """Solve for the step, after lifting a Hessian with negative eigenvalues to a positive one."""
     flat = slope.reshape(len(slope), -1, 1)
+    if convex or _positive(curvature):
+        return -np.linalg.solve(curvature, flat).reshape(slope.shape)
+    values, vectors = np.linalg.eigh(curvature)
+    lifted = np.maximum(np.abs(values), 1e-6 * np.abs(values).max(axis=1, keepdims=True))
+    return -(vectors @ ((np.swapaxes(vectors, 1, 2) @ flat) / lifted[..., None])).reshape(slope.shape)
+
+
+def _positive(curvature: np.ndarray) -> bool:
     try:
         np.linalg.cholesky(curvature)
-        solved = np.linalg.solve(curvature, flat)
     except np.linalg.LinAlgError:
-        values, vectors = np.linalg.eigh(curvature)
-        lifted = np.maximum(np.abs(values), 1e-6 * np.abs(values).max(axis=1, keepdims=True))
-        solved = vectors @ ((np.swapaxes(vectors, 1, 2) @ flat) / lifted[..., None])
-    return -solved.reshape(slope.shape)
+        return False
+    return True
 
 
 def _line_search(

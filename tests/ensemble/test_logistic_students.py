@@ -91,3 +91,16 @@ def test_large_problems_take_other_ways_to_the_same_optimum(monkeypatch, n_class
     expected = solve_students(X, targets, 0.05)
     monkeypatch.setattr(f"skfairdp.ensemble._logistic_students.{limit}", 1)
     np.testing.assert_allclose(solve_students(X, targets, 0.05), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_more_features_than_rows_are_solved_in_the_span_of_the_rows(n_classes):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(12, 30))
+    targets = soft_labels(rng.normal(20, 30, size=(3, 12, n_classes)), 20 * n_classes, "affine")
+    theta = solve_students(X, targets, 0.05)
+    design = with_ones(X)
+    assert theta.shape[2] == 31
+    for nudge in rng.normal(scale=1e-4, size=(20, *theta.shape)):  # no point near by is better
+        better = _objective(theta + nudge, design, targets, 0.05) < _objective(theta, design, targets, 0.05)
+        assert not better.any()
