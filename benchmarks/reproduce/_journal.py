@@ -35,9 +35,11 @@ class Journal:
         file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        except OSError as error:
             os.close(file)
-            raise RuntimeError(f"{self.path} is being written by another run; wait for it or name another journal.")
+            raise RuntimeError(
+                f"{self.path} is being written by another run; wait for it, or use another folder."
+            ) from error
         content = self.path.read_bytes()
         os.ftruncate(file, content.rfind(b"\n") + 1)  # what a killed run left half written
         self._file = file

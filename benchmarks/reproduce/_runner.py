@@ -45,9 +45,5 @@ def _one(measure: Measure, cell: dict[str, Any]) -> tuple[dict[str, Any], dict[s
         except Exception as error:
             raise RuntimeError(f"the cell {cell} failed: {type(error).__name__}: {error}") from error
     kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024 if sys.platform == "darwin" else 1)
-    cost = {
-        "seconds": time.perf_counter() - wall,
-        "cpu_seconds": time.process_time() - cpu,
-        "peak_mb": kilobytes / 1024,
-    }
-    return cell, {**result, **cost}
+    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    return cell, {**result, "seconds": wall, "cpu_seconds": cpu, "peak_mb": kilobytes / 1024}

@@ -3,8 +3,10 @@
 import re
 from collections.abc import Iterable
 from functools import lru_cache
+from itertools import chain
 
 import numpy as np
+from scipy.sparse import csr_array
 
 _WORD = re.compile(r"\w+(?:'\w+)*")
 
@@ -22,10 +24,15 @@ def words(document: str) -> list[str]:
     return _WORD.findall(document.lower())
 
 
-def mean_vectors(documents: Iterable[str]) -> np.ndarray:
-    """The mean vector of the known words of each document, zero where none is known."""
-    table, rows = glove(), []
-    for document in documents:
-        known = [table.index[word] for word in words(document) if word in table.index]
-        rows.append(table.vectors[known].mean(axis=0) if known else np.zeros(table.vectors.shape[1]))
-    return np.asarray(rows, dtype=np.float32)
+def mean_vectors(documents: Iterable[str], mask_token: str = "[MASK]") -> np.ndarray:
+    """The mean vector of the known words of each document, zero where none is known; masked words are no words."""
+    table = glove()
+    rows = [
+        [table.index[word] for word in words(text.replace(mask_token, " ")) if word in table.index]
+        for text in documents
+    ]
+    ends = np.cumsum([0, *map(len, rows)])
+    weights = np.repeat([1 / max(len(row), 1) for row in rows], np.diff(ends))
+    shape = (len(rows), len(table.words))
+    means = csr_array((weights.astype(np.float32), np.fromiter(chain(*rows), dtype=np.intp), ends), shape=shape)
+    return means @ table.vectors

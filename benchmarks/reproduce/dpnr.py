@@ -1,0 +1,262 @@
+"""DPNR (Lyu, He and Li, Findings of EMNLP 2020) on AG news: tables 2, 3, 4, 5 and 7.
+
+The encoder is the mean of GloVe vectors with trained layers behind it (the paper: BERT), 64 outputs (the paper: 768).
+What follows it, for rows that are mapped onto [0, 1]:
+
+- ``scalar``: one draw for the whole row, which is what the public code does; the row minus its least value
+  is the row without noise, so that no epsilon holds;
+- ``iid``: Lap(1 / epsilon) for each coordinate, as printed; the exact epsilon is 64 times the claimed one;
+- ``exact``: Lap(64 / epsilon) for each coordinate, which keeps epsilon;
+- ``codes``: the learned codes of ``FederateClassifier`` at the same epsilon, trained with their noise;
+- ``none``, and ``adversary``: no noise, and adversaries for the five persons instead.
+"""
+
+import math
+import warnings
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from benchmarks.reproduce._tables import cell_text, number, pick
+from benchmarks.reproduce._text import mean_vectors
+
+DIMENSIONS = 64
+EPSILONS = (0.05, 0.1, 0.5, 1.0, 5.0)
+RATES = (0.1, 0.3, 0.5, 0.8)
+NOISES = ("scalar", "iid", "exact", "codes")
+
+TABLE_2 = {math.inf: 78.75, 0.05: 80.87, 0.1: 80.78, 0.5: 79.71, 1.0: 79.36, 5.0: 79.59}
+TABLE_3 = {0.1: 80.71, 0.3: 79.18, 0.5: 77.42, 0.8: 69.57}
+#: Main task and empirical privacy; the paper gives the last two relative to NON-PRIV.
+TABLE_4 = {"majority": (57.79, 49.34), "none": (78.75, 23.24), "adversary": (57.04, 49.67), "scalar": (80.87, 54.37)}
+#: Attack on absence and presence of entities 3, 4, 5; then accuracy of the main task, presence relative to absence.
+TABLE_5 = {
+    "none": (96.71, 81.99, 99.43, 47.20, 96.93, 68.29),
+    "adversary": (98.57, 39.71, 100.00, 0.00, 99.87, 12.96),
+    "scalar": (90.86, 8.46, 100.00, 0.00, 100.00, 0.00),
+}
+TABLE_7 = {
+    "none": (82.67, -18.82, 80.86, -15.44, 80.22, -10.78),
+    "adversary": (48.92, 7.82, 49.64, 6.67, 49.43, 9.60),
+    "scalar": (83.60, -16.93, 81.79, -12.22, 81.04, -6.04),
+}
+LABELS = {
+    "none": "NON-PRIV",
+    "adversary": "ADV",
+    "scalar": "DPNR, one draw per row (public code)",
+    "iid": "DPNR, Lap(1/ε) per coordinate (as printed)",
+    "exact": "DPNR, Lap(64/ε) per coordinate (exact)",
+    "codes": "codes (exact)",
+}
+
+
+def cells(mode: str) -> list[dict[str, Any]]:
+    """Epsilons without dropout, dropout rates at epsilon 1, and an attack at epsilon 0.05."""
+    if mode == "quick":
+        plan = [("none", math.inf, 0.0, False), ("scalar", 0.05, 0.0, False), ("exact", 0.05, 0.0, False)]
+        plan += [("iid", 5.0, 0.0, False), ("codes", 5.0, 0.0, False), ("scalar", 1.0, 0.8, False)]
+        seeds, epochs = 1, 6
+    else:
+        plan = [("none", math.inf, 0.0, True), ("adversary", math.inf, 0.0, True)]
+        plan += [(noise, epsilon, 0.0, epsilon == 0.05) for epsilon in EPSILONS for noise in NOISES]
+        plan += [(noise, 1.0, rate, False) for rate in RATES for noise in NOISES]
+        seeds, epochs = 5, 15
+    names = ("noise", "epsilon", "rate", "attack")
+    return [{**dict(zip(names, one)), "max_epochs": epochs, "seed": seed} for seed in range(seeds) for one in plan]
+
+
+def measure(cell: dict[str, Any]) -> dict[str, Any]:
+    """Release the rows once, read the topic from them, and attack them."""
+    train, _, test, labels, persons, dropout = _documents(cell["rate"], cell["seed"])
+    representation, predict, privacy = _release(cell)
+    right = predict[test] == labels[test]
+    found = {
+        "accuracy": 100 * right.mean(),
+        "majority": 100 * np.bincount(labels[test]).max() / test.sum(),
+        "exact_epsilon": math.inf if privacy is None else privacy.epsilon,
+        "word_epsilon": math.inf if privacy is None else dropout.amplify(privacy).epsilon,
+    }
+    for k, there in enumerate(persons[test].T.astype(bool), start=1):
+        found |= {f"absent_{k}": 100 * right[~there].mean(), f"present_{k}": 100 * right[there].mean()}
+    return found | (_attack(representation, persons, train, test, cell["seed"]) if cell["attack"] else {})
+
+
+def tables(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """The five tables, as far as they were measured."""
+    plain, shown = pick(frame, rate=0.0), {}
+    rows = []
+    for epsilon, published in TABLE_2.items():
+        of = pick(plain, epsilon=epsilon)
+        row = {"claimed ε": number(epsilon), "published": number(published)}
+        for noise in NOISES if math.isfinite(epsilon) else ():
+            row[LABELS[noise]] = _with_epsilon(pick(of, noise=noise))
+        if math.isinf(epsilon):
+            row[LABELS["scalar"]] = cell_text(pick(of, noise="none"), "accuracy") + " (no noise)"
+        rows.append(row)
+    shown["table-2"] = pd.DataFrame(rows).fillna("")
+    rows = []
+    for rate, published in TABLE_3.items():
+        of = pick(frame, rate=rate, epsilon=1.0)
+        row = {
+            "μ": rate,
+            "claimed word ε": number(math.log(rate + (1 - rate) * math.e)),
+            "published": number(published),
+        }
+        for noise in NOISES:
+            row[LABELS[noise]] = _with_epsilon(pick(of, noise=noise), "word_epsilon")
+        rows.append(row)
+    shown["table-3"] = pd.DataFrame(rows)
+    if "privacy" in frame:
+        attacked = frame[frame["privacy"].notna()]
+        shown["table-4"] = _table_4(attacked)
+        shown["table-5"] = _by_entity(attacked, TABLE_5, "attack_absent_{}", "attack_present_{}", relative=False)
+        shown["table-7"] = _by_entity(attacked, TABLE_7, "absent_{}", "present_{}", relative=True)
+    return shown
+
+
+def _with_epsilon(frame: pd.DataFrame, column: str = "exact_epsilon") -> str:
+    return cell_text(frame, "accuracy") + (f" (ε = {number(frame[column].iloc[0])})" if len(frame) else "")
+
+
+def _table_4(frame: pd.DataFrame) -> pd.DataFrame:
+    main, privacy = TABLE_4["majority"]
+    row = {
+        "method": "majority",
+        "exact ε": "0",
+        "main, published": number(main),
+        "main, ours": cell_text(frame, "majority"),
+    }
+    rows = [row | {"1 - F, published": number(privacy), "1 - F, ours": cell_text(frame, "majority_privacy")}]
+    for noise, label in LABELS.items():
+        of, (main, privacy) = pick(frame, noise=noise), TABLE_4.get(noise, (math.nan, math.nan))
+        if len(of):
+            row = {"method": label, "exact ε": number(of["exact_epsilon"].iloc[0])}
+            row |= {"main, published": number(main), "main, ours": cell_text(of, "accuracy")}
+            rows.append(row | {"1 - F, published": number(privacy), "1 - F, ours": cell_text(of, "privacy")})
+    return pd.DataFrame(rows)
+
+
+def _by_entity(frame: pd.DataFrame, published: dict, absent: str, present: str, *, relative: bool) -> pd.DataFrame:
+    rows = []
+    for noise, label in LABELS.items():
+        of, row = pick(frame, noise=noise), {"method": label}
+        for j, k in enumerate((3, 4, 5)):
+            if len(of):
+                there = of[present.format(k)] - (of[absent.format(k)] if relative else 0)
+                for name, values, i in (("A", of[absent.format(k)], 0), ("P", there, 1)):
+                    ours = cell_text(pd.DataFrame({"value": values}), "value")
+                    row[f"entity {k}, {name}"] = f"{number(published.get(noise, [math.nan] * 6)[2 * j + i])} / {ours}"
+        if len(of):
+            rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _release(cell: dict[str, Any]) -> tuple[np.ndarray, np.ndarray, Any]:
+    """Representations as released, the topics read from them, and their guarantee."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    from skfairdp import FederateClassifier, LaplacePrivatizer
+    from skfairdp.exceptions import OverclaimedPrivacyWarning
+
+    noise, seed, settings = cell["noise"], cell["seed"], (cell["rate"], cell["seed"], cell["max_epochs"])
+    if noise == "codes":
+        train, _, _, labels, _, _ = _documents(*settings[:2])
+        rows = _rows(*settings[:2])
+        model = FederateClassifier(
+            cell["epsilon"], channel="codes", n_codes=4, adversary_weight=0, max_epochs=settings[2], random_state=seed
+        ).fit(rows[train], labels[train])
+        encoder, head = model.split()
+        released = encoder.transform(rows)
+        return released, head.predict(released), model.privacy_
+    hidden = _encoded(*settings, 1.0 if noise == "adversary" else 0.0)
+    train, _, _, labels, _, _ = _documents(*settings[:2])
+    noisy = noise in ("iid", "exact")
+    calibration = "published" if noise == "iid" else "exact"
+    mechanism = LaplacePrivatizer(
+        cell["epsilon"] if noisy else math.inf, norm="minmax", calibration=calibration, random_state=seed
+    )
+    with warnings.catch_warnings():
+        if noise == "iid":
+            warnings.simplefilter("ignore", OverclaimedPrivacyWarning)
+        released = mechanism.fit(hidden).transform(hidden)
+    if noise == "scalar":  # no mechanism of the package: it protects nothing
+        released = released + np.random.default_rng(seed).laplace(scale=1 / cell["epsilon"], size=(len(released), 1))
+    model = make_pipeline(StandardScaler(), LogisticRegression(C=100, max_iter=2000)).fit(
+        released[train], labels[train]
+    )
+    return released, model.predict(released), mechanism.privacy_ if noisy else None
+
+
+def _attack(rows: np.ndarray, persons: np.ndarray, train: np.ndarray, test: np.ndarray, seed: int) -> dict[str, float]:
+    """Read the five persons from released rows, one network with 512 hidden units for each."""
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.metrics import f1_score
+    from sklearn.neural_network import MLPClassifier
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    said = np.empty_like(persons[test])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # a fixed number of epochs
+        for k in range(persons.shape[1]):
+            network = MLPClassifier((512,), max_iter=10, batch_size=256, random_state=seed)
+            attacker = make_pipeline(StandardScaler(), network).fit(rows[train], persons[train, k])
+            said[:, k] = attacker.predict(rows[test])
+    truth = persons[test]
+    often = np.tile(persons[train].mean(axis=0) > 0.5, (len(truth), 1)).astype(int)
+    found = {
+        "privacy": 100 * (1 - f1_score(truth, said, average="micro")),
+        "majority_privacy": 100 * (1 - f1_score(truth, often, average="micro")),
+    }
+    for k in range(persons.shape[1]):
+        for name, value in (("absent", 0), ("present", 1)):
+            found[f"attack_{name}_{k + 1}"] = 100 * float(np.mean(said[truth[:, k] == value, k] == value))
+    return found
+
+
+@lru_cache(maxsize=2)
+def _documents(rate: float, seed: int) -> tuple[Any, ...]:
+    """Masks of training, validation and test rows, topics, persons, and the word dropout."""
+    from skfairdp import WordDropout
+
+    news = _news()
+    parts = [news.subset == part for part in ("train", "valid", "test")]
+    dropout = WordDropout(rate=rate, random_state=seed).fit()
+    return *parts, np.asarray(news.target), np.asarray(news.sensitive_features), dropout
+
+
+@lru_cache(maxsize=1)
+def _news() -> Any:
+    from skfairdp.datasets import fetch_ag_entities
+
+    return fetch_ag_entities()
+
+
+@lru_cache(maxsize=2)
+def _rows(rate: float, seed: int) -> np.ndarray:
+    """Mean vectors of the documents, some words masked, standardised by the training rows."""
+    from sklearn.preprocessing import StandardScaler
+
+    train, *_, dropout = _documents(rate, seed)
+    rows = mean_vectors(dropout.transform(_news().data) if rate else _news().data)
+    return StandardScaler().fit(rows[train]).transform(rows).astype(np.float32)
+
+
+@lru_cache(maxsize=2)
+def _encoded(rate: float, seed: int, max_epochs: int, adversary_weight: float) -> np.ndarray:
+    """The layers behind the mean, trained on the topic (and against the persons)."""
+    from skfairdp import FederateClassifier
+
+    train, _, _, labels, persons, _ = _documents(rate, seed)
+    model = FederateClassifier(
+        math.inf,
+        n_components=DIMENSIONS,
+        adversary_weight=adversary_weight,
+        max_epochs=max_epochs,
+        random_state=seed,
+    ).fit(_rows(rate, seed)[train], labels[train], sensitive_features=persons[train] if adversary_weight else None)
+    return model.transform(_rows(rate, seed))

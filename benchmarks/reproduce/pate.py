@@ -1,0 +1,184 @@
+"""PATE fairness analysis (Tran, Dinh, Beiter and Fioretto, 2021), figures 2 to 7 on the four data sets.
+
+Protocol of its appendix C: 75 % of the rows private, 200 public rows for a logistic student, hard labels with noise of
+standard deviation 50 for figures 2 to 6, and hard against soft labels for figure 7. The paper's penalty belongs to a
+sum over 200 rows, so its lambda of 100 is 0.5 beside the mean loss that is used here.
+"""
+
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from benchmarks.reproduce._tables import number, spread
+
+ROWS = 200
+NOISE = 50.0
+PENALTIES = (2.0, 10.0, 20.0, 50.0, 100.0, 200.0, 400.0)  # in the paper's sum form
+TEACHERS = (20, 50, 100, 150)
+DATA = ("Credit card", "Bank", "Income", "Parkinsons")
+PAIRS = {
+    "norm gradient_norm": "3: input norm and gradient norm",
+    "norm risk": "5: input norm and excessive risk",
+    "closeness flipping_probability": "6: closeness to the boundary and flipping probability",
+}
+
+
+def cells(mode: str) -> list[dict[str, Any]]:
+    """``sweep``: figures 2 to 6 at one ensemble size. ``labels``: figure 7."""
+    if mode == "quick":
+        plan = [("sweep", "Parkinsons", k, 0) for k in (20, 150)] + [("labels", "Parkinsons", 150, 0)]
+    else:
+        plan = [("sweep", data, k, seed) for seed in range(2) for k in reversed(TEACHERS) for data in DATA]
+        plan += [("labels", data, k, seed) for seed in range(6) for data in DATA for k in (20, 150)]
+    return [dict(zip(("figure", "data", "n_teachers", "seed"), one)) for one in plan]
+
+
+def measure(cell: dict[str, Any]) -> dict[str, Any]:
+    """Train teachers and analyse their votes in many ways; one line for each."""
+    from benchmarks.pate_fairness import redraw
+
+    if cell["figure"] == "labels":
+        lines = redraw(cell["data"], cell["seed"], cell["n_teachers"], _load(cell["data"]))
+        return {"lines": lines}
+    return {"lines": _sweep(cell["data"], cell["n_teachers"], cell["seed"])}
+
+
+def _sweep(data: str, n_teachers: int, seed: int) -> list[dict[str, Any]]:
+    from skfairdp import PATEClassifier, pate_fairness
+
+    X, y, z = _load(data)
+    public, private = np.split(np.random.default_rng(seed).permutation(len(X)), [len(X) // 4])
+    pate = PATEClassifier(n_teachers=n_teachers, n_queries=ROWS, noise_scale=NOISE, labels="hard", random_state=seed)
+    pate.fit(X[private], y[private], public=X[public])
+    train = public[pate.query_indices_]
+    test = np.setdiff1d(public, train)[:3000]
+    lines = []
+    for penalty in PENALTIES if n_teachers == 150 else (100.0,):
+        settings = {"regularization": penalty / ROWS, "random_state": seed}
+        inside = pate_fairness(pate, X[train], sensitive_features=z[train], **settings)
+        outside = pate_fairness(pate, X[test], sensitive_features=z[test], y=y[test], **settings)
+        line = {"penalty": penalty, "exact_epsilon": inside.epsilon, "gap": inside.gap}
+        line |= {"sensitivity": inside.sensitivity["mean"], "bound": inside.sensitivity["bound"]}
+        line |= {"accuracy": outside.performance.loc["accuracy", "private"]}
+        line |= {"flipping": float(inside.rows["flipping_probability"].mean())}
+        if penalty == 100.0:
+            rho = inside.correlations["rho"]
+            line |= {f"{a} {b}": float(value) for (a, b), value in rho.items()}
+            line |= {"norm_bins": inside.norm_bins[["norm", "sensitivity"]].to_numpy().tolist()}
+        lines.append(line)
+    return lines
+
+
+def tables(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """One table for each figure; numbers are means over redraws of split and teachers."""
+    found = {}
+    sweep, labels = _lines(frame, "sweep"), _lines(frame, "labels")
+    if len(sweep):
+        at_150 = sweep[sweep["n_teachers"] == 150]
+        found["figure-2"] = _by(at_150, "penalty", "λ")
+        found["figures-3-4"] = _by(sweep[sweep["penalty"] == 100], "n_teachers", "k", flipping=True)
+        of = at_150[at_150["penalty"] == 100]
+        found["figures-3-5-6"] = pd.DataFrame(
+            [
+                {"figure": title, **{data: spread(rows[pair], 2) for data, rows in of.groupby("data", sort=False)}}
+                for pair, title in PAIRS.items()
+            ]
+        )
+    if len(labels):
+        rows = []
+        for (k, epsilon, data), of in labels.groupby(["n_teachers", "epsilon", "data"], sort=False):
+            row = {"data": data, "k": k, "exact ε": number(epsilon)}
+            for kind in ("hard", "soft"):
+                mine = of[of["labels"] == kind]
+                row |= {f"σ, {kind}": number(mine["sigma"].mean()), f"gap × 1000, {kind}": spread(1000 * mine["gap"])}
+                row |= {f"accuracy, {kind}": spread(100 * mine["accuracy"])}
+            rows.append(row)
+        found["figure-7"] = pd.DataFrame(rows)
+    return found
+
+
+def _by(lines: pd.DataFrame, column: str, name: str, *, flipping: bool = False) -> pd.DataFrame:
+    rows = []
+    for (data, value), of in lines.groupby(["data", column], sort=False):
+        row = {"data": data, name: number(value), "exact ε": number(of["exact_epsilon"].mean())}
+        if flipping:
+            row["mean flipping probability"] = spread(of["flipping"], 3)
+        row |= {"model sensitivity": spread(of["sensitivity"], 3), "bound on it": number(of["bound"].mean())}
+        rows.append(row | {"gap × 1000": spread(1000 * of["gap"]), "accuracy": spread(100 * of["accuracy"])})
+    return pd.DataFrame(rows)
+
+
+def figures(frame: pd.DataFrame, folder: Path) -> None:
+    """Pictures in the style of figures 2, 4 with 3, 5 and 7."""
+    import matplotlib.pyplot as plt
+
+    sweep, labels = _lines(frame, "sweep"), _lines(frame, "labels")
+    panels = [("sensitivity", "model sensitivity"), ("gap", "gap of excessive risk"), ("accuracy", "accuracy")]
+    if len(sweep):
+        of_150 = sweep[sweep["n_teachers"] == 150]
+        for file, lines, x, title, shown in (
+            ("pate-figure-2", of_150, "penalty", "λ (sum form)", panels),
+            (
+                "pate-figure-4",
+                sweep[sweep["penalty"] == 100],
+                "n_teachers",
+                "teachers k",
+                [("flipping", "flipping probability"), *panels],
+            ),
+        ):
+            figure, axes = plt.subplots(1, len(shown), figsize=(3.2 * len(shown), 2.8), layout="constrained")
+            for axis, (column, label) in zip(axes, shown):
+                for data, rows in lines.groupby("data", sort=False):
+                    mean = rows.groupby(x)[column].mean()
+                    axis.plot(mean.index, mean, marker="o", markersize=3, label=data)
+                axis.set(xlabel=title, ylabel=label, xscale="log" if x == "penalty" else "linear")
+            axes[0].legend(frameon=False, fontsize=7)
+            _save(figure, folder / f"{file}.svg")
+        figure, axis = plt.subplots(figsize=(4, 2.8), layout="constrained")
+        for data, rows in of_150[of_150["penalty"] == 100].groupby("data", sort=False):
+            bins = np.mean(rows["norm_bins"].tolist(), axis=0)
+            axis.plot(bins[:, 0], bins[:, 1], marker="o", markersize=3, label=data)
+        axis.set(xlabel="input norm (mean of a fifth of the rows)", ylabel="model sensitivity")
+        axis.legend(frameon=False, fontsize=7)
+        _save(figure, folder / "pate-figure-5.svg")
+    if len(labels):
+        names = [data for data in DATA if (labels["data"] == data).any()]
+        figure, axes = plt.subplots(2, len(names), figsize=(3 * len(names), 4.6), layout="constrained", squeeze=False)
+        for column, data in enumerate(names):
+            of = labels[(labels["data"] == data) & (labels["n_teachers"] == 150)]
+            for kind, colour in (("hard", "#D55E00"), ("soft", "#0072B2")):
+                mine = of[of["labels"] == kind].groupby("epsilon")
+                for row, values in enumerate((mine["gap"].mean(), 100 * mine["accuracy"].mean())):
+                    axes[row, column].plot(values.index, values, color=colour, marker="o", markersize=3, label=kind)
+            axes[0, column].set(title=data, xscale="log", yscale="log", ylabel="gap of excessive risk")
+            axes[1, column].set(xscale="log", xlabel="exact ε", ylabel="accuracy, %")
+        axes[0, 0].legend(frameon=False, fontsize=7)
+        _save(figure, folder / "pate-figure-7.svg")
+
+
+def _save(figure: Any, path: Path) -> None:
+    import matplotlib.pyplot as plt
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path)
+    plt.close(figure)
+
+
+def _lines(frame: pd.DataFrame, figure: str) -> pd.DataFrame:
+    """The lines of all cells of a figure, with the settings of their cells."""
+    rows = [
+        {**line, "data": cell["data"], "n_teachers": cell["n_teachers"], "seed": cell["seed"]}
+        for cell in frame[frame["figure"] == figure].to_dict("records")
+        for line in cell["lines"]
+    ]
+    return pd.DataFrame(rows)
+
+
+@lru_cache(maxsize=1)
+def _load(data: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    from benchmarks.pate_fairness import load
+
+    return load(data)
