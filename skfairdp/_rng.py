@@ -22,16 +22,17 @@ RandomState: TypeAlias = int | np.integer | np.random.SeedSequence | np.random.G
 _process_token = os.urandom(16)
 
 
+_waking = threading.Lock()
+
+
 def _renew_process_token() -> None:
-    global _process_token
+    global _process_token, _waking
     _process_token = os.urandom(16)
+    _waking = threading.Lock()  # another thread of the parent may have held it, and is not here to let go
 
 
 if hasattr(os, "register_at_fork"):  # absent on Windows, which does not fork
     os.register_at_fork(after_in_child=_renew_process_token)
-
-
-_waking = threading.Lock()
 
 
 def _entropy_words() -> list[int]:

@@ -2,6 +2,7 @@
 
 import copy
 import multiprocessing
+import os
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 from joblib import Parallel, delayed
 
+from skfairdp import _rng
 from skfairdp._rng import random_stream, spawn
 
 
@@ -130,6 +132,21 @@ def test_forked_children_never_share_a_stream():
     for child in children:
         child.join()
     assert len({word for row in drawn for word in row}) == 4 * 64
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows does not fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork.*:DeprecationWarning")
+def test_a_child_does_not_wait_for_a_thread_that_was_not_forked():
+    context = multiprocessing.get_context("fork")
+    stream, queue = random_stream(0), context.Queue()
+    child = context.Process(target=_draw_into, args=(queue, stream))
+    with _rng._waking:  # as another thread would hold it that is waking a stream at this moment
+        child.start()
+    try:
+        assert len(queue.get(timeout=20)) == 64
+    finally:
+        child.kill()
+        child.join()
 
 
 def test_threads_never_draw_the_same_words():

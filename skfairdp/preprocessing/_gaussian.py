@@ -48,9 +48,9 @@ class GaussianPrivatizer(RowPrivatizer):
     **Privacy.** One release is (epsilon, delta)-DP for any two rows (local differential privacy, record level), and so
     is everything computed from it. The noise scale is the least that the exact profile of the Gaussian mechanism [1]_
     allows, up to one per cent for rounding rows to an integer grid; rounding and the error of the noise tables are part
-    of the proof. Several releases compose exactly through ``privacy_.gaussian_mu``. Nothing is learned from the
-    rows in ``fit``; whatever was learned before is not covered, nor are running time and the number of rows. Zero rows
-    stay zero before the noise, and are covered.
+    of the proof. Several releases compose as one Gaussian release through ``privacy_.gaussian_mu``. Nothing is learned
+    from the rows in ``fit``; whatever was learned before is not covered, nor are running time and the number of rows.
+    Zero rows stay zero before the noise, and are covered.
 
     References
     ----------
@@ -99,8 +99,10 @@ class GaussianPrivatizer(RowPrivatizer):
             This object.
         """
         stream = random_stream(self.random_state)
-        d = self._read(X, reset=True).shape[1]
-        plan = plan_gaussian(self.epsilon, self.delta, d, clip_norm=self.clip_norm)
+        d = self._width(X)
+        used = {"epsilon": self.epsilon, "delta": self.delta, "clip_norm": self.clip_norm}
+        plan = plan_gaussian(n_features=d, **used)
+        self._remember(X, used)
         self._stream = stream
         self.sensitivity_ = l2_sensitivity("l2", d, self.clip_norm)
         self.noise_scale_ = plan.noise_scale
@@ -118,9 +120,7 @@ class GaussianPrivatizer(RowPrivatizer):
         return "l2"
 
     def _release(self, X: Any) -> np.ndarray:
-        return gaussian_release(
-            X, epsilon=self.epsilon, delta=self.delta, clip_norm=self.clip_norm, stream=self._stream
-        )
+        return gaussian_release(X, stream=self._stream, **self._used)
 
     def _log_density(self, noise: np.ndarray) -> np.ndarray:
         return -np.square(noise).sum(axis=1) / (2 * self.noise_scale_**2)

@@ -130,9 +130,12 @@ class LaplacePrivatizer(RowPrivatizer):
             This object.
         """
         stream = random_stream(self.random_state)
-        d = self._read(X, reset=True).shape[1]
-        plan = plan_laplace(self.epsilon, self.norm, d, clip_norm=self.clip_norm, calibration=self.calibration)
-        published = float(self.epsilon) if plan.epsilon != self.epsilon else None
+        d = self._width(X)
+        used = {name: getattr(self, name) for name in ("epsilon", "norm", "clip_norm", "calibration")}
+        plan = plan_laplace(n_features=d, **used)
+        claimed = float(self.epsilon)
+        published = claimed if plan.epsilon != claimed else None
+        self._remember(X, used)
         self._stream = stream
         self.sensitivity_ = l1_sensitivity(self.norm, d, self.clip_norm)
         self.noise_scale_ = plan.noise_scale
@@ -141,7 +144,7 @@ class LaplacePrivatizer(RowPrivatizer):
         )
         if published is not None:
             warnings.warn(
-                f"calibration='published' with norm={self.norm!r} claims epsilon={self.epsilon:g}, but its exact worst "
+                f"calibration='published' with norm={self.norm!r} claims epsilon={claimed:g}, but its exact worst "
                 f"case over {d} features is epsilon={plan.epsilon:.6g}. Use calibration='exact' for noise that keeps "
                 "the claim.",
                 OverclaimedPrivacyWarning,
@@ -150,17 +153,10 @@ class LaplacePrivatizer(RowPrivatizer):
         return self
 
     def _norm(self) -> str:
-        return self.norm
+        return self._used["norm"]
 
     def _release(self, X: Any) -> np.ndarray:
-        return laplace_release(
-            X,
-            epsilon=self.epsilon,
-            norm=self.norm,
-            clip_norm=self.clip_norm,
-            calibration=self.calibration,
-            stream=self._stream,
-        )
+        return laplace_release(X, stream=self._stream, **self._used)
 
     def _log_density(self, noise: np.ndarray) -> np.ndarray:
         return -np.abs(noise).sum(axis=1) / self.noise_scale_

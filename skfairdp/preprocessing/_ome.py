@@ -184,12 +184,13 @@ class OMEEncoder(ReleaseMixin, TransformerMixin, SkfairdpEstimator):
         n_bits = check_bit_counts(self.n_integer_bits, self.n_fraction_bits)
         self._check_combination()
         stream = random_stream(self.random_state)
-        X = validate_data(self, X, dtype=FLOAT_DTYPES)
-        mean, scale = read_statistics(self.standardize, X)
-        channel = None if math.isinf(epsilon) else self._calibrate(epsilon, X.shape[1], n_bits, stream)
+        rows = check_array(X, dtype=FLOAT_DTYPES, estimator=self, input_name="X")
+        mean, scale = read_statistics(self.standardize, rows)
+        channel = None if math.isinf(epsilon) else self._calibrate(epsilon, rows.shape[1], n_bits, stream)
+        validate_data(self, X, skip_check_array=True)  # number and names of the features, once nothing can fail
         self.n_bits_, self.mean_, self.scale_ = n_bits, mean, scale
         self._stream, self._channel = stream, channel
-        size = X.shape[1] * n_bits
+        size = rows.shape[1] * n_bits
         self.bit_epsilon_ = np.full(size, np.inf) if channel is None else channel.bit_epsilon
         self.keep_probability_ = np.ones(size) if channel is None else channel.p
         self.flip_probability_ = np.zeros(size) if channel is None else channel.q

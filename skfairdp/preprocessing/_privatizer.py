@@ -23,8 +23,9 @@ class RowPrivatizer(ReleaseMixin, OneToOneFeatureMixin, TransformerMixin, Skfair
     privacy_: PrivacyGuarantee
     noise_scale_: float
     n_features_in_: int
-    clip_norm: float
     _stream: RandomStream
+    # The parameters that privacy_ is about; set_params after fit must not change what is released under it.
+    _used: dict[str, Any]
 
     def transform(self, X: Any) -> np.ndarray:
         """Release noisy rows; every call draws fresh noise and spends the budget again.
@@ -40,7 +41,7 @@ class RowPrivatizer(ReleaseMixin, OneToOneFeatureMixin, TransformerMixin, Skfair
             Dense, because noise is.
         """
         check_is_fitted(self)
-        X = self._read(X, reset=False)
+        X = validate_data(self, X, dtype=_DTYPES, accept_sparse="csr", reset=False)
         self._spend(self.privacy_)
         return self._release(X).astype(X.dtype, copy=False)
 
@@ -68,14 +69,19 @@ class RowPrivatizer(ReleaseMixin, OneToOneFeatureMixin, TransformerMixin, Skfair
                 raise ValueError(
                     f"{name} must be one record, or one for each of the {len(y)} rows of y; got {len(row)} records."
                 )
-        centres = [normalise(row, self._norm(), self.clip_norm) for row in rows]
+        centres = [normalise(row, self._norm(), self._used["clip_norm"]) for row in rows]
         if self.noise_scale_ == 0:
             first, second = ((y == centre).all(axis=1) for centre in centres)
             return np.where(first == second, 0.0, np.where(first, np.inf, -np.inf))
         return self._log_density(y - centres[0]) - self._log_density(y - centres[1])
 
-    def _read(self, X: Any, *, reset: bool) -> Any:
-        return validate_data(self, X, dtype=_DTYPES, accept_sparse="csr", reset=reset)
+    def _width(self, X: Any) -> int:
+        """Check X and count its columns, and remember nothing: what follows in fit may still fail."""
+        return check_array(X, dtype=_DTYPES, accept_sparse="csr", estimator=self, input_name="X").shape[1]
+
+    def _remember(self, X: Any, used: dict[str, Any]) -> None:
+        validate_data(self, X, skip_check_array=True)  # number and names of the features
+        self._used = used
 
     def _rows(self, rows: Any, name: str) -> np.ndarray:
         rows = check_array(np.atleast_2d(np.asarray(rows, dtype=np.float64)), input_name=name)

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse, stats
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
@@ -94,6 +95,14 @@ def test_nothing_is_drawn_when_the_release_is_not_paid_for(H, monkeypatch):
         privatizer.transform(H)
     monkeypatch.undo()
     assert np.array_equal(privatizer.transform(H), expected)
+
+
+@pytest.mark.parametrize("later", [{"epsilon": 1e6}, {"delta": 0.5}, {"clip_norm": 100.0}])
+def test_the_receipt_stays_true_when_parameters_change_after_fit(H, later):
+    privatizer = GaussianPrivatizer(random_state=0).fit(H).set_params(**later)
+    released = GaussianPrivatizer(random_state=0).fit(H).transform(H)
+    assert np.array_equal(privatizer.transform(H), released)
+    assert not np.array_equal(clone(privatizer).fit(H).transform(H), released)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import math
 import pickle
 import warnings
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -219,6 +220,43 @@ def test_bad_parameters_are_refused_by_name_and_nothing_is_fitted(H, params, mes
     with pytest.raises(ValueError, match=message):
         privatizer.fit(H)
     assert not hasattr(privatizer, "privacy_")
+
+
+@pytest.mark.parametrize(
+    "later", [{"epsilon": 1e6}, {"norm": "clip"}, {"clip_norm": 100.0}, {"calibration": "published"}, {"epsilon": -1}]
+)
+def test_the_receipt_stays_true_when_parameters_change_after_fit(H, later):
+    """Only fit makes a receipt, so only fit may change what is released under it; a clone follows the parameters."""
+    params = {"epsilon": 1.0, "norm": "minmax", "random_state": 0}
+    expected = LaplacePrivatizer(**params).fit(H)
+    privatizer = LaplacePrivatizer(**params).fit(H).set_params(**later)
+    assert privatizer.privacy_ == expected.privacy_
+    released = expected.transform(H)
+    assert np.array_equal(privatizer.transform(H), released)
+    ratios = [p.log_likelihood_ratio(released, H[0], H[1]) for p in (privatizer, expected)]
+    assert np.array_equal(*ratios)
+    if later != {"epsilon": -1}:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", OverclaimedPrivacyWarning)
+            assert not np.array_equal(clone(privatizer).fit(H).transform(H), released)
+
+
+def test_a_fit_that_fails_leaves_the_last_one_as_it_was(H):
+    unfitted = LaplacePrivatizer(epsilon=-1.0)
+    with pytest.raises(ValueError, match="epsilon must be"):
+        unfitted.fit(H)
+    with pytest.raises(NotFittedError):
+        unfitted.transform(H)
+    privatizer = LaplacePrivatizer(norm="minmax").fit(H[:, :2]).set_params(epsilon=-1.0)
+    with pytest.raises(ValueError, match="epsilon must be"):
+        privatizer.fit(H)
+    with pytest.raises(ValueError, match="expecting 2 features"):
+        privatizer.transform(H)
+
+
+def test_an_epsilon_that_no_float_equals_is_no_overclaim(H):
+    privacy = LaplacePrivatizer(epsilon=Fraction(1, 3)).fit(H).privacy_  # warnings are errors here
+    assert (privacy.epsilon, privacy.published_epsilon) == (1 / 3, None)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -103,6 +104,18 @@ def test_an_infeasible_factor_is_refused_with_the_largest_feasible_one():
     np.testing.assert_array_equal(
         encoder.keep_probability_, OMEEncoder(1.0).fit(normal(n_features=50)).keep_probability_
     )
+
+
+def test_a_fit_that_fails_leaves_the_last_one_as_it_was():
+    encoder = OMEEncoder(epsilon=1.0, randomization_factor=2.0)
+    with pytest.raises(ValueError, match="largest feasible factor"):
+        encoder.fit(normal())
+    with pytest.raises(NotFittedError):
+        encoder.transform(normal())
+    encoder.set_params(randomization_factor=None).fit(normal(n_features=2)).set_params(randomization_factor=2.0)
+    with pytest.raises(ValueError, match="largest feasible factor"):
+        encoder.fit(normal())
+    assert encoder.transform(normal(n_features=2)).shape == (200, 20)
 
 
 def test_every_release_is_charged_before_it_is_made():
