@@ -74,7 +74,6 @@ def amplify_by_dropout(
     n_changed: int = 1,
     fixed_count: bool = False,
     mask: Mask = "secret",
-    covers_mask_symbol: bool = True,
 ) -> PrivacyGuarantee:
     r"""Price a release whose input words were masked at random, word by word.
 
@@ -93,11 +92,9 @@ def amplify_by_dropout(
         Whether exactly ``floor(rate * n_words)`` words are masked instead of each one independently.
     mask : {"secret", "visible", "data-dependent"}, default="secret"
         Only a mask that is drawn independently of the text and never shown amplifies. ``"visible"``: it can be
-        seen in what is released (through the length, or an attention mask). ``"data-dependent"``: which
-        words are masked depends on the text, as with a list of sensitive words.
-    covers_mask_symbol : bool, default=True
-        Whether the release's guarantee also holds for texts that contain the mask symbol.
-        If not, a masked text may be recognised, and nothing is gained.
+        seen in what is released (through the length, or an attention mask). ``"data-dependent"``: whether
+        a word is masked depends on other words of the text. (A fixed list of words that are always masked is not that:
+        it changes each word by itself, before the random mask.)
 
     Returns
     -------
@@ -107,7 +104,8 @@ def amplify_by_dropout(
     Notes
     -----
     **Privacy.** Neighbours are two texts of the same length that differ in ``n_changed`` words; the length is not
-    protected. A release with a record-level guarantee is amplified by the probability that all changed words
+    protected. ``guarantee`` must hold for texts with the mask symbol in them too, as it does where rows are normalised
+    and noise is added whatever they are; a release that is private on clean texts only may print every masked one. A release with a record-level guarantee is amplified by the probability that all changed words
     are masked. Where the release itself is only private for single words, independent masks are amplified in the same
     way for each word, and costs of several words add up. With a fixed count the masks are no longer independent: two
     positions change hands at once, and the bound is
@@ -138,7 +136,7 @@ def amplify_by_dropout(
             "mask='data-dependent' needs a record-level guarantee: when one word changes, the mask may change "
             "anywhere, and a guarantee for single words says nothing about that."
         )
-    secret = mask == "secret" and covers_mask_symbol
+    secret = mask == "secret"
     if by_word:
         epsilon, delta = _word_level(guarantee, rate, n_words, fixed_count, secret)
         # Change one word after the other: losses add up, and each delta grows by the losses that follow it.

@@ -37,7 +37,8 @@ class PrivacyLedger:
     Parameters
     ----------
     budget : float, PrivacyGuarantee or None
-        The most that any record may lose: an epsilon (with ``delta``), or a guarantee to stay within. ``None``
+        The most that any record may lose: an epsilon (with ``delta``), or a guarantee to stay within; a billionth of
+        it more is let pass, so that three releases of 0.1 fit into 0.3. ``None``
         only counts, or keeps the budget that the file at ``path`` was opened with before.
     delta : float, optional
         The delta at which totals and the budget are stated. Without it a float budget is a pure

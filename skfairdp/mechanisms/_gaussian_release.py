@@ -38,6 +38,12 @@ from skfairdp.mechanisms._normalise import (
 _LARGEST_MU = 768.0
 _MOST_LEVELS = 8
 
+# All in all, n noisy entries from one table lose 2 n ETA of epsilon, and 2 n ETA + n TAU / delta of delta as a share of
+# it, beyond what their mu says. By the derivatives of the profile a relative growth c of mu pays for this if
+# c >= 2 n ETA R / mu + 2 n ETA + n TAU / delta, where R <= 2 / mu is a Mills ratio. Since k releases of D features have
+# n = k D and mu**2 = k mu_1**2, with D / mu_1**2 <= 144**2 on a table, it does for 2**32 entries at a delta of 1e-9.
+_MU_RESERVE = 2.0**-24
+
 
 @dataclass(frozen=True)
 class GaussianPlan:
@@ -46,19 +52,23 @@ class GaussianPlan:
     Attributes
     ----------
     mu : float
-        The largest sensitivity over noise scale that (epsilon, delta) allows.
+        What to compose several releases by: slightly more than the largest sensitivity over noise scale that
+        (epsilon, delta) allows, so that it pays for the errors of the tables in every release.
     grid : int
         The integer radius N; 0 when there is no noise.
     noise : GaussianNoise or None
         The integer noise.
     unit : float
         What one integer step is worth in the output.
+    sampling_error : float
+        Bound on the total variation between the noise of a row and that of ``mu``, where sums of tables are used.
     """
 
     mu: float
     grid: int
     noise: GaussianNoise | None
     unit: float
+    sampling_error: float = 0.0
 
     @property
     def noise_scale(self) -> float:
@@ -93,7 +103,9 @@ def plan_gaussian(epsilon: float, delta: float, n_features: int, *, clip_norm: f
     if grid < enough:
         grid, noise = _plan_sum(epsilon, delta, n_features, enough)
     unit = radius / inner_radius(grid, n_features)
-    return GaussianPlan(gaussian_mu(epsilon, delta), grid, noise, unit)
+    mu = gaussian_mu(epsilon, delta) * (1 + _MU_RESERVE)
+    sampling_error = n_features * noise.levels * TOTAL_VARIATION if noise.levels > 1 else 0.0
+    return GaussianPlan(mu, grid, noise, unit, sampling_error)
 
 
 def gaussian_release(

@@ -84,7 +84,7 @@ class GaussianPrivatizer(RowPrivatizer):
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None) -> "GaussianPrivatizer":
-        """Count the features and choose the noise; no value of X is looked at.
+        """Count the features and choose the noise; nothing is learned from the values of X.
 
         Parameters
         ----------
@@ -112,6 +112,7 @@ class GaussianPrivatizer(RowPrivatizer):
             float(self.delta) if noisy else 0.0,
             mechanism="gaussian",
             gaussian_mu=plan.mu if noisy else None,
+            sampling_error=plan.sampling_error,
             reproducible=not stream.secure,
         )
         return self

@@ -115,7 +115,7 @@ class LaplacePrivatizer(RowPrivatizer):
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None) -> "LaplacePrivatizer":
-        """Count the features and choose the noise; no value of X is looked at.
+        """Count the features and choose the noise; nothing is learned from the values of X.
 
         Parameters
         ----------

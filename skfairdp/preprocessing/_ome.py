@@ -190,6 +190,11 @@ class OMEEncoder(ReleaseMixin, TransformerMixin, SkfairdpEstimator):
         validate_data(self, X, skip_check_array=True)  # number and names of the features, once nothing can fail
         self.n_bits_, self.mean_, self.scale_ = n_bits, mean, scale
         self._stream, self._channel = stream, channel
+        # Bits are read as they were written, whatever set_params does afterwards.
+        code = "offset" if self.protocol == "optimal" else "sign-magnitude"
+        self._format = {"n_integer_bits": self.n_integer_bits, "n_fraction_bits": self.n_fraction_bits, "code": code}
+        prior = "uniform" if self.standardize is False else "normal"
+        self._prior = prior if self._shrinks() else None
         size = rows.shape[1] * n_bits
         self.bit_epsilon_ = np.full(size, np.inf) if channel is None else channel.bit_epsilon
         self.keep_probability_ = np.ones(size) if channel is None else channel.p
@@ -291,7 +296,7 @@ class OMEEncoder(ReleaseMixin, TransformerMixin, SkfairdpEstimator):
         """
         check_is_fitted(self)
         names = check_feature_names_in(self, input_features)
-        suffixes = bit_names(self.n_integer_bits, self.n_fraction_bits)
+        suffixes = bit_names(self._format["n_integer_bits"], self._format["n_fraction_bits"])
         return np.array([f"{name}_{suffix}" for name in names for suffix in suffixes], dtype=object)
 
     def _worst_case_pair(self, n_features):
@@ -301,10 +306,10 @@ class OMEEncoder(ReleaseMixin, TransformerMixin, SkfairdpEstimator):
             raise ValueError(f"n_features must be {self.n_features_in_}, as in fit; got {n_features!r}.")
         first = np.ones(len(self.bit_epsilon_), dtype=np.uint8) if self._channel is None else self._channel.worst_code()
         codes = np.stack([first, 1 - first])
-        values = decode_bits(codes, self.n_integer_bits, self.n_fraction_bits, code=self._code())
-        if self._code() == "sign-magnitude":  # a negative number that rounds to 0
+        values = decode_bits(codes, **self._format)
+        if self._format["code"] == "sign-magnitude":  # a negative number that rounds to 0
             negative = codes[:, :: self.n_bits_] == 1
-            values[negative & (values == 0)] = -(2.0 ** -(self.n_fraction_bits + 2))
+            values[negative & (values == 0)] = -(2.0 ** -(self._format["n_fraction_bits"] + 2))
         return tuple(values * self.scale_ + self.mean_)
 
     def _check_combination(self) -> None:
@@ -355,30 +360,26 @@ class OMEEncoder(ReleaseMixin, TransformerMixin, SkfairdpEstimator):
     def _shrinks(self) -> bool:
         return self.protocol == "optimal" and self.objective == "posterior"
 
-    def _code(self) -> str:
-        return "offset" if self.protocol == "optimal" else "sign-magnitude"
-
     def _encode(self, X: np.ndarray) -> np.ndarray:
         with np.errstate(over="ignore"):  # what overflows saturates
             values = (X - self.mean_) / self.scale_
-        return encode_bits(values, self.n_integer_bits, self.n_fraction_bits, code=self._code())
+        return encode_bits(values, **self._format)
 
     def _decode(self, bits: np.ndarray) -> np.ndarray:
         """Estimate the standardised values of one block."""
         if self._channel is None:
             estimate = bits
-        elif self._shrinks():
-            prior = "uniform" if self.standardize is False else "normal"
+        elif self._prior is not None:
             gains = self._channel.gain.reshape(self.n_features_in_, self.n_bits_)
-            return posterior_estimate(bits, gains, self.n_integer_bits, prior)
+            return posterior_estimate(bits, gains, self._format["n_integer_bits"], self._prior)
         elif self._channel.gain.all():
             estimate = (bits - self._channel.q) / self._channel.gain
         else:
             raise ValueError(
-                f"epsilon={self.epsilon!r} leaves bits that tell nothing, so no unbiased estimate exists; raise "
+                f"epsilon={self.privacy_.epsilon:g} leaves bits that tell nothing, so no unbiased estimate exists; raise "
                 "epsilon, lower the number of bits, or use protocol='optimal' with objective='posterior'."
             )
-        return decode_bits(estimate, self.n_integer_bits, self.n_fraction_bits, code=self._code())
+        return decode_bits(estimate, **self._format)
 
     def _check_bits(self, bits: Any, name: str) -> np.ndarray:
         bits = check_array(bits, dtype="numeric", input_name=name)

@@ -136,7 +136,7 @@ def test_one_mask_for_several_releases_costs_more_than_fresh_ones():
     assert reused.releases == fresh.releases == 3
 
 
-@pytest.mark.parametrize("options", [{"mask": "visible"}, {"mask": "data-dependent"}, {"covers_mask_symbol": False}])
+@pytest.mark.parametrize("options", [{"mask": "visible"}, {"mask": "data-dependent"}])
 def test_no_amplification_where_a_condition_fails(options):
     assert amplify_by_dropout(pure(1.0), 0.5, **options).epsilon == 1.0
 

@@ -11,8 +11,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 from skfairdp import GaussianPrivatizer
-from skfairdp.accounting import gaussian_epsilon
-from skfairdp.mechanisms import normalise
+from skfairdp.accounting import gaussian_delta, gaussian_epsilon
+from skfairdp.mechanisms import normalise, plan_gaussian
+from skfairdp.mechanisms._gaussian import ETA, TAU, TOTAL_VARIATION
 
 
 @pytest.fixture
@@ -103,6 +104,22 @@ def test_the_receipt_stays_true_when_parameters_change_after_fit(H, later):
     released = GaussianPrivatizer(random_state=0).fit(H).transform(H)
     assert np.array_equal(privatizer.transform(H), released)
     assert not np.array_equal(clone(privatizer).fit(H).transform(H), released)
+
+
+@pytest.mark.parametrize(("epsilon", "n_features", "times"), [(8.0, 8, 3), (8.0, 768, 50), (50.0, 8, 2), (1.0, 8, 100)])
+def test_many_releases_pay_for_the_rounding_of_every_table(epsilon, n_features, times):
+    """What the total says covers the integer mechanism: its own mu, and the tables' error once for every entry."""
+    privatizer = GaussianPrivatizer(epsilon, 1e-5).fit(np.ones((1, n_features)))
+    plan = plan_gaussian(epsilon, 1e-5, n_features)
+    total, entries = privatizer.privacy_.repeat(times), times * n_features
+    mu = 2 * plan.grid / plan.noise.scale * math.sqrt(times)
+    if plan.noise.levels == 1:
+        rest, slack = total.epsilon - 2.02 * entries * ETA, entries * (TAU + 2 * ETA * total.delta)
+    else:
+        assert privatizer.privacy_.sampling_error == n_features * plan.noise.levels * TOTAL_VARIATION
+        rest, slack = total.epsilon, (1 + math.exp(total.epsilon)) * entries * plan.noise.levels * TOTAL_VARIATION
+    assert gaussian_delta(rest, mu) + slack <= total.delta
+    assert gaussian_delta(0.9 * total.epsilon, mu) > total.delta
 
 
 @pytest.mark.parametrize(

@@ -415,3 +415,17 @@ def test_pickle_pipeline_and_search():
     search = GridSearchCV(pipeline, grid, cv=3).fit(X, y)
     assert search.best_params_ == {"columntransformer__omeencoder__epsilon": 20.0}
     assert search.best_score_ > 0.8
+
+
+@pytest.mark.parametrize("protocol", ["sue", "optimal"])
+def test_parameters_that_change_after_fit_change_nothing(protocol):
+    X = np.random.default_rng(0).normal(size=(300, 3))
+    encoder, same = (OMEEncoder(60.0, protocol=protocol, random_state=0).fit(X) for _ in range(2))
+    encoder.set_params(
+        epsilon=1.0, n_integer_bits=2, n_fraction_bits=1, protocol="oue", objective="posterior", standardize=False
+    )
+    bits = encoder.transform(X)
+    np.testing.assert_array_equal(bits, same.transform(X))
+    np.testing.assert_array_equal(encoder.decode(bits), same.decode(bits))
+    assert encoder.get_feature_names_out().tolist() == same.get_feature_names_out().tolist()
+    assert encoder.privacy_ == same.privacy_
