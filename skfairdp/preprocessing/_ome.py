@@ -376,8 +376,8 @@ class OMEEncoder(ReleaseMixin, TransformerMixin, SkfairdpEstimator):
             estimate = (bits - self._channel.q) / self._channel.gain
         else:
             raise ValueError(
-                f"epsilon={self.privacy_.epsilon:g} leaves bits that tell nothing, so no unbiased estimate exists; raise "
-                "epsilon, lower the number of bits, or use protocol='optimal' with objective='posterior'."
+                f"epsilon={self.privacy_.epsilon:g} leaves bits that tell nothing, so no unbiased estimate exists; "
+                "raise epsilon, lower the number of bits, or use protocol='optimal' with objective='posterior'."
             )
         return decode_bits(estimate, **self._format)
 
