@@ -62,14 +62,19 @@ def redraw(name: str, seed: int, n_teachers: int, data: tuple[np.ndarray, ...]) 
     train = public[pate.query_indices_]
     test = public[~np.isin(public, train)][:TEST_ROWS]  # in random order: files may be sorted by time
     together = float((pate.teacher_votes(X[test]).argmax(axis=1) == y[test]).mean())
+    # Rows of both parts go through the students together; their groups tell the parts apart.
+    both = np.concatenate([train, test])
+    groups = {"group": z[both], "part": np.repeat(["train", "test"], [len(train), len(test)])}
+    minority, majority = pd.Series(z).value_counts().index[::-1]
     lines = []
     for epsilon in EPSILONS:
         for labels in ("hard", "soft"):
-            settings = {"labels": labels, "epsilon": epsilon, "random_state": seed}
-            inside = pate_fairness(pate, X[train], sensitive_features=z[train], **settings)
-            outside = pate_fairness(pate, X[test], sensitive_features=z[test], y=y[test], **settings)
-            accuracy, loss = outside.performance.loc["accuracy"], outside.performance.loc["cross_entropy"]
-            rho = inside.correlations["rho"]
+            found = pate_fairness(
+                pate, X[both], sensitive_features=groups, y=y[both], labels=labels, epsilon=epsilon, random_state=seed
+            )
+            inside = found.groups.loc[[(minority, "train"), (majority, "train")]]
+            outside = found.groups.loc[[(minority, "test"), (majority, "test")]]
+            share = outside["count"] / outside["count"].sum()
             lines.append(
                 {
                     "data": name,
@@ -77,23 +82,28 @@ def redraw(name: str, seed: int, n_teachers: int, data: tuple[np.ndarray, ...]) 
                     "k": n_teachers,
                     "epsilon": epsilon,
                     "labels": labels,
-                    "sigma": inside.noise_scale,
-                    "gap": inside.gap,
-                    "gap_se": inside.gap_standard_error,
-                    "risk": {str(g): r for g, r in inside.groups["risk"].items()},
-                    "count": {str(g): int(n) for g, n in inside.groups["count"].items()},
-                    "test_gap": outside.label_gap,
-                    "test_gap_se": outside.label_gap_standard_error,
-                    "accuracy": accuracy["private"],
-                    "clean_accuracy": accuracy["clean"],
-                    "cross_entropy": loss["private"],
-                    "clean_cross_entropy": loss["clean"],
-                    "sensitivity": inside.sensitivity.to_dict(),
+                    "sigma": found.noise_scale,
+                    "gap": abs(float(np.diff(inside["risk"])[0])),
+                    "test_gap": abs(float(np.diff(outside["label_risk"])[0])),
+                    "minority": minority,
+                    "minority_risk": float(inside["risk"].iloc[0]),
+                    "majority_risk": float(inside["risk"].iloc[1]),
+                    "minority_count": int(inside["count"].iloc[0]),
+                    **{
+                        score: float(outside[score] @ share)
+                        for score in ("accuracy", "clean_accuracy", "cross_entropy", "clean_cross_entropy")
+                    },
+                    "sensitivity": found.sensitivity.to_dict(),
                     "teacher_accuracy": together,
-                    "rho": {f"{a} {b}": value for (a, b), value in rho.items()},
+                    "rho": _correlations(found.rows.iloc[: len(train)]),
                 }
             )
     return lines
+
+
+def _correlations(rows: pd.DataFrame) -> dict[str, float]:
+    pairs = [("norm", "risk"), ("flipping_probability", "risk"), ("closeness", "flipping_probability")]
+    return {f"{a} and {b}": float(rows[a].corr(rows[b], method="spearman")) for a, b in pairs}
 
 
 def run(journal: Path) -> None:
