@@ -104,11 +104,12 @@ def amplify_by_dropout(
     Notes
     -----
     **Privacy.** Neighbours are two texts of the same length that differ in ``n_changed`` words; the length is not
-    protected. ``guarantee`` must hold for texts with the mask symbol in them too, as it does where rows are normalised
-    and noise is added whatever they are; a release that is private on clean texts only may print every masked one.
-    A release with a record-level guarantee is amplified by the probability that all changed words are masked. Where the release itself is only private for single words, independent masks are amplified in the same
-    way for each word, and costs of several words add up. With a fixed count the masks are no longer independent: two
-    positions change hands at once, and the bound is
+    protected. ``guarantee`` must hold for texts with the mask symbol in them too, as it does where rows are
+    normalised and noise is added whatever they are; a release that is private on clean texts only may print every
+    masked one. A release with a record-level guarantee is amplified by the probability that all changed words are
+    masked. Where the release itself is only private for single words, independent masks are amplified in the same
+    way for each word, and costs of several words add up. With a fixed count the masks are no longer independent:
+    two positions change hands at once, and the bound is
     :math:`\ln[(\mu + (1-\mu) e^{2\varepsilon}) / (\mu + (1-\mu) e^{\varepsilon})]`, which is attained.
 
     References
