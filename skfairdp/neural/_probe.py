@@ -150,10 +150,9 @@ class ProbeClassifier(ClassifierMixin, SkfairdpEstimator):
         if len(classes) < 2:
             raise ValueError(f"y must hold at least two classes for a probe to tell apart; got one class: {classes}.")
         generator = torch_generator(random_stream(self.random_state))
-        self._mean, self._scale = _location_and_scale(X)
+        rows, self._mean, self._scale = _standardised(X)
         with limit_threads(1), torch.inference_mode():
-            rows = torch.from_numpy(((X - self._mean) / self._scale).astype(np.float32))
-            team = _Team(rows, torch.from_numpy(codes), len(classes), self, generator)
+            team = _Team(torch.from_numpy(rows), torch.from_numpy(codes), len(classes), self, generator)
             self.n_iter_, self.left_out_loss_, self.confidence_ = team.train(self, generator)
             self._layers = team.merged(self.confidence_)
         self.classes_ = classes
@@ -198,13 +197,13 @@ class ProbeClassifier(ClassifierMixin, SkfairdpEstimator):
         return self.classes_[best]
 
 
-def _location_and_scale(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard deviation of each column; 1 where a column differs from its mean by rounding only."""
+def _standardised(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Standardise in float32, and return mean and scale as well; a column that only rounding moves keeps scale 1."""
     mean = X.mean(axis=0, dtype=np.float64)
     centred = X - mean
     scale = np.sqrt(np.einsum("ij,ij->j", centred, centred) / len(X))
-    constant = scale <= len(X) * np.finfo(X.dtype).eps * np.abs(mean)
-    return mean, np.where(constant, 1.0, scale)
+    scale[scale <= len(X) * np.finfo(X.dtype).eps * np.abs(mean)] = 1.0
+    return np.divide(centred, scale, out=np.empty(X.shape, dtype=np.float32), casting="same_kind"), mean, scale
 
 
 class _Team:
@@ -248,6 +247,10 @@ class _Team:
         output_weights.normal_(0, 0.1 * self.hidden_size**-0.5, generator=generator)
         output_bias += self.prior
         self.kept = self.weights.clone()
+        self.gradient = torch.zeros_like(self.weights)
+        self.now, self.change = self.layers(self.weights), self.layers(self.gradient)
+        # What a row weighs for each member: nothing for the one that leaves it out.
+        self.weighs = (self.part.unsqueeze(1) != torch.arange(self.n_members)) / (1 - 1 / self.n_members)
 
     def layers(self, flat: torch.Tensor) -> list[torch.Tensor]:
         """View a flat vector as hidden weights and bias, output weights and bias."""
@@ -263,7 +266,7 @@ class _Team:
 
     def left_out_loss(self) -> tuple[float, float]:
         """Mean log loss of every row under the member that does not train on it, and the confidence it asks for."""
-        hidden_weights, hidden_bias, output_weights, output_bias = self.layers(self.weights)
+        hidden_weights, hidden_bias, output_weights, output_bias = self.now
         said = []
         for k, rows in enumerate(self.checked):
             units = slice(k * self.hidden_size, (k + 1) * self.hidden_size)
@@ -283,23 +286,24 @@ class _Team:
         n_steps = max(settings.max_steps, settings.min_epochs * per_epoch)
         # Dense at the start, where few rows are learned by heart; evenly spread later.
         checks = {round(n_steps ** (i / 12)) for i in range(13)} | {round(n_steps * i / 20) for i in range(21)}
-        gradient = torch.zeros_like(self.weights)
-        first, second = torch.zeros_like(gradient), torch.zeros_like(gradient)
+        first, second = torch.zeros_like(self.weights), torch.zeros_like(self.weights)
         best_step, (best, confidence) = 0, self.left_out_loss()
         fell_at, level = 0, best
         entropy, hope = best, _HOPE if n_rows > _FEW_ROWS else _LEAST_STEPS
         at_restart = math.inf
-        batches: list[torch.Tensor] = []
+        batches: list = []
         for step in range(1, _CYCLES * n_steps + 1):
-            if not batches:
+            if not batches and batch_size == n_rows:
+                batches = [slice(None)]
+            elif not batches:
                 batches = list(torch.randperm(n_rows, generator=generator)[: per_epoch * batch_size].split(batch_size))
-            self._fill(gradient, batches.pop(), settings.weight_decay)
+            self.fill_gradient(batches.pop(), settings.weight_decay)
             within = (step - 1) % n_steps + 1
             rate = settings.learning_rate * min(1, within / _WARM_UP) * (1 + math.cos(math.pi * within / n_steps)) / 2
-            first.lerp_(gradient, 1 - _FIRST_MOMENT)
-            second.mul_(_SECOND_MOMENT).addcmul_(gradient, gradient, value=1 - _SECOND_MOMENT)
-            spread = torch.sqrt(second).div_(math.sqrt(1 - _SECOND_MOMENT**step)).add_(1e-8)
-            self.weights.addcdiv_(first, spread, value=-rate / (1 - _FIRST_MOMENT**step))
+            rate *= math.sqrt(1 - _SECOND_MOMENT**step) / (1 - _FIRST_MOMENT**step)
+            first.lerp_(self.gradient, 1 - _FIRST_MOMENT)
+            second.mul_(_SECOND_MOMENT).addcmul_(self.gradient, self.gradient, value=1 - _SECOND_MOMENT)
+            self.weights.addcdiv_(first, torch.sqrt(second).add_(1e-9), value=-rate)
             if within not in checks:
                 continue
             loss, wanted = self.left_out_loss()
@@ -316,20 +320,19 @@ class _Team:
                 at_restart = best
         return best_step, best, confidence
 
-    def _fill(self, gradient: torch.Tensor, batch: torch.Tensor, weight_decay: float) -> None:
-        """Write the gradient of the members' mean loss on a batch; rows a member leaves out weigh nothing."""
-        hidden_weights, hidden_bias, output_weights, output_bias = self.layers(self.weights)
-        to_hidden_weights, to_hidden_bias, to_output_weights, to_output_bias = self.layers(gradient)
+    def fill_gradient(self, batch: "torch.Tensor | slice", weight_decay: float) -> None:
+        """Write the gradient of the sum of the members' mean losses on a batch."""
+        hidden_weights, hidden_bias, output_weights, output_bias = self.now
+        to_hidden_weights, to_hidden_bias, to_output_weights, to_output_bias = self.change
         rows = self.rows[batch]
         hidden = torch.addmm(hidden_bias, rows, hidden_weights).relu_()
-        members = hidden.view(len(batch), self.n_members, self.hidden_size).transpose(0, 1)
+        members = hidden.view(len(rows), self.n_members, self.hidden_size).transpose(0, 1)
         error = torch.baddbmm(output_bias, members, output_weights).softmax(2).sub_(self.targets[batch])
-        seen = self.part[batch] != torch.arange(self.n_members).unsqueeze(1)
-        error.mul_(seen.unsqueeze(2)).div_(len(batch) * (1 - 1 / self.n_members))
+        error.mul_(self.weighs[batch].t().unsqueeze(2)).div_(len(rows))
         torch.bmm(members.transpose(1, 2), error, out=to_output_weights)
         torch.sum(error, 1, keepdim=True, out=to_output_bias)
         back = torch.bmm(error, output_weights.transpose(1, 2)).transpose(0, 1).reshape(hidden.shape)
-        back.mul_(hidden > 0)
+        back.mul_(hidden.sign())  # hidden is 0 or more; a boolean mask would take several times as long
         torch.mm(rows.t(), back, out=to_hidden_weights)
         torch.sum(back, 0, out=to_hidden_bias)
         to_hidden_weights.add_(hidden_weights, alpha=weight_decay)

@@ -75,8 +75,7 @@ def test_gradient_is_the_derivative_of_the_loss():
     settings = ProbeClassifier(hidden_size=4, n_members=3)
     team = _Team(rows, codes, 3, settings, torch_generator(random_stream(0)))
     team.weights += 0.3 * torch.from_numpy(rng.normal(size=len(team.weights)).astype(np.float32))
-    written = torch.zeros_like(team.weights)
-    team._fill(written, torch.arange(12), 0.1)
+    team.fill_gradient(torch.arange(12), 0.1)
 
     free = team.weights.clone().requires_grad_(True)
     hidden_weights, hidden_bias, output_weights, output_bias = team.layers(free)
@@ -88,7 +87,7 @@ def test_gradient_is_the_derivative_of_the_loss():
         scores = hidden @ output_weights[k] + output_bias[k]
         loss = loss + torch.nn.functional.cross_entropy(scores, team.codes[mine])
     (by_autograd,) = torch.autograd.grad(loss, free)
-    assert torch.allclose(written, by_autograd, atol=1e-6)
+    assert torch.allclose(team.gradient, by_autograd, atol=1e-6)
 
 
 def test_merged_members_are_the_mean_of_the_members():
