@@ -143,12 +143,12 @@ def plan_votes(
         spent = epsilon
     else:
         sigma = float(noise_scale)
-        mu = gnmax_mu(n_answered, sigma)
-        one_table, off_epsilon, off_delta = _slack([(values, sigma)], gaussian_epsilon(delta, mu) + 0.1, delta)
-        spent = gaussian_epsilon(delta - off_delta, mu) + off_epsilon
-    return VotePlan(
-        labels, sigma, spent, delta, gnmax_mu(n_answered, sigma), n_answered, n_answered, one_table=one_table
-    )
+        exact = gnmax_mu(n_answered, sigma)
+        one_table, off_epsilon, off_delta = _slack([(values, sigma)], gaussian_epsilon(delta, exact) + 0.1, delta)
+        spent = gaussian_epsilon(delta - off_delta, exact) + off_epsilon
+    # The largest mu that (epsilon, delta) allows: a trace above that of the noise, which leaves room for its rounding.
+    mu = gaussian_mu(spent, delta)
+    return VotePlan(labels, sigma, spent, delta, mu, n_answered, n_answered, one_table=one_table)
 
 
 def release_labels(votes: np.ndarray, plan: VotePlan, stream: RandomStream) -> tuple[np.ndarray, np.ndarray]:
@@ -223,18 +223,18 @@ def _plan_confident(
         asking, sigma = _confident_scales(
             epsilon - off_epsilon, delta - off_delta, n_asked, n_answered, threshold_noise_scale
         )
-        mu, spent = confident_gnmax_mu(n_asked, n_answered, asking, sigma), epsilon
+        spent = epsilon
     else:
-        mu = confident_gnmax_mu(n_asked, n_answered, asking, sigma)
-        one_table, off_epsilon, off_delta = _slack(values, gaussian_epsilon(delta, mu) + 0.1, delta)
-        spent = gaussian_epsilon(delta - off_delta, mu) + off_epsilon
+        exact = confident_gnmax_mu(n_asked, n_answered, asking, sigma)
+        one_table, off_epsilon, off_delta = _slack(values, gaussian_epsilon(delta, exact) + 0.1, delta)
+        spent = gaussian_epsilon(delta - off_delta, exact) + off_epsilon
     return replace(
         plan,
         noise_scale=sigma,
         threshold_noise_scale=asking,
         epsilon=spent,
         delta=delta,
-        mu=mu,
+        mu=gaussian_mu(spent, delta),
         one_table=one_table,
     )
 
@@ -270,7 +270,7 @@ def _plan_binary(epsilon: float, delta: float, noise_scale: float | None, n_quer
             raise ValueError(f"epsilon must be above {off:.2g} for {n_queries} queries; got {epsilon!r}.")
         sigma, gaussian = _binary_noise_scale(n_queries, n_voting, epsilon - off, inner)
         spent = epsilon
-    mu = gnmax_mu(n_queries, sigma) if gaussian else None
+    mu = gaussian_mu(spent, delta) if gaussian else None
     return VotePlan("hard", sigma, spent, delta, mu, n_queries, n_queries)
 
 

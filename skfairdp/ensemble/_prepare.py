@@ -38,7 +38,7 @@ def set_aside(n_rows: int, fraction: float, stream: RandomStream) -> tuple[np.nd
         f"no public rows were given: {n_aside} of the {n_rows} rows of X are set aside as public, and their "
         "features are not protected. Give public rows to fit(X, y, public=...).",
         PrivacyLeakWarning,
-        stacklevel=5,  # past fit and the wrapper that validates parameters
+        stacklevel=4,  # past fit and the wrapper that validates parameters
     )
     return np.sort(order[:n_aside]), np.sort(order[n_aside:])
 

@@ -37,7 +37,8 @@ def test_noise_from_a_target(labels, n_classes, epsilon, sigma):
     assert made.noise_scale == pytest.approx(sigma, rel=1e-6)
     assert made.noise_scale >= math.sqrt(400) / gaussian_mu(epsilon, 1e-5)  # never too little
     assert made.epsilon == epsilon
-    assert made.mu <= gaussian_mu(epsilon, 1e-5)
+    assert made.mu == pytest.approx(math.sqrt(400) / sigma, rel=1e-6)
+    assert made.mu >= math.sqrt(400) / made.noise_scale  # later releases compose with no less
 
 
 @pytest.mark.parametrize(("sigma", "epsilon"), [(20, 4.377178), (50, 1.554982), (100, 0.725522)])
@@ -78,8 +79,9 @@ def test_confident_labels():
     assert made.threshold == 100
     solved = plan("confident", epsilon=2.0, m=200, asked=1000, threshold_noise_scale=150.0)
     assert solved.threshold_noise_scale == pytest.approx(150.0)
-    assert solved.mu == pytest.approx(gaussian_mu(2.0, 1e-5), rel=1e-6)
-    assert solved.mu <= gaussian_mu(2.0, 1e-5)
+    exact = math.sqrt(1000 / 150.0**2 + 400 / solved.noise_scale**2)
+    assert exact == pytest.approx(gaussian_mu(2.0, 1e-5), rel=1e-6)
+    assert exact <= solved.mu == gaussian_mu(2.0, 1e-5)
     halved = plan("confident", epsilon=2.0, m=200, asked=1000)
     asking, answering = 1000 / halved.threshold_noise_scale**2, 400 / halved.noise_scale**2
     assert asking == pytest.approx(answering, rel=1e-9)

@@ -96,8 +96,9 @@ def test_the_guarantee_says_whom_it_covers():
 
 def test_without_public_rows_some_of_x_are_set_aside_by_name():
     X, y = table()
-    with pytest.warns(PrivacyLeakWarning, match="150 of the 600 rows of X are set aside as public"):
+    with pytest.warns(PrivacyLeakWarning, match="150 of the 600 rows of X are set aside as public") as caught:
         pate = PATEClassifier(TREE, n_teachers=20, epsilon=8.0, random_state=0).fit(X, y)
+    assert caught[0].filename == __file__  # the line that called fit
     assert any("150 of the 600 rows" in line for line in pate.privacy_.does_not_cover)
     assert pate.score(X, y) > 0.85
     np.testing.assert_allclose(pate.student_[0].mean_, X[pate.query_indices_].mean(axis=0))
