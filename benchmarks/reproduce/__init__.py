@@ -11,7 +11,8 @@ Tables: ``ome``, ``dpnr``, ``federate-adult``, ``federate-celeba``, ``pate``. Ea
 - ``cells(mode)``: what is to be measured, a list of flat dictionaries, one for each setting and seed;
 - ``measure(cell)``: a flat dictionary of numbers;
 - ``tables(frame)``: named tables of what was measured, beside what was published;
-- ``figures(frame, folder)``, where the paper has figures.
+- ``figures(frame, folder)``, where the paper has figures;
+- ``follow_up(frame)``, where further cells depend on a choice among the first ones.
 
 Finished cells are lines of a journal, ``benchmarks/results/reproduce/<table>-<mode>.jsonl``. A run that was stopped, by
 whatever means, goes on where it was. Tables are written beside the journal, as Markdown and CSV.

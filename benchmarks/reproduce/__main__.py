@@ -6,7 +6,7 @@ import os
 import sys
 from pathlib import Path
 
-from benchmarks.reproduce._journal import Journal, key_of
+from benchmarks.reproduce._journal import Journal
 from benchmarks.reproduce._runner import run_cells
 from benchmarks.reproduce._tables import frame_of, write_tables
 
@@ -23,8 +23,11 @@ def reproduce(
     cells = [cell for cell in table.cells(mode) if only in str(cell)]
     if not report:
         run_cells(table.measure, cells, journal, n_jobs=n_jobs)
-    known = {key_of(cell) for cell in cells}
-    rows = [row for row in journal.rows() if key_of(row["cell"]) in known]
+    if hasattr(table, "follow_up") and (rows := journal.finished(cells)):
+        cells += table.follow_up(frame_of(rows))  # what can be named only after a choice among the first cells
+        if not report:
+            run_cells(table.measure, cells, journal, n_jobs=n_jobs)
+    rows = journal.finished(cells)
     if not rows:
         return f"{journal.path} holds no finished cell of this table."
     frame = frame_of(rows)

@@ -25,6 +25,11 @@ class Journal:
         content = self.path.read_bytes() if self.path.exists() else b""
         return [json.loads(line) for line in content[: content.rfind(b"\n") + 1].splitlines()]
 
+    def finished(self, cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return the lines of these cells, in the order in which they were finished."""
+        wanted = {key_of(cell) for cell in cells}
+        return [row for row in self.rows() if key_of(row["cell"]) in wanted]
+
     def missing(self, cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Return the cells that are not finished."""
         done = {key_of(row["cell"]) for row in self.rows()}
