@@ -43,10 +43,10 @@ def federate_guarantee(
         from skfairdp.mechanisms import code_weights
 
         exact = code_weights(n_outputs, epsilon).epsilon
-    elif calibration == "published":
-        from skfairdp.mechanisms import exact_laplace_epsilon
+    else:
+        from skfairdp.mechanisms import plan_laplace
 
-        exact = exact_laplace_epsilon(norm, n_outputs, epsilon)
+        exact = plan_laplace(epsilon, norm, n_outputs, calibration=calibration).epsilon
         published = None if exact == epsilon else epsilon
     return PrivacyGuarantee(
         exact,

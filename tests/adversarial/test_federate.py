@@ -276,6 +276,8 @@ def test_any_module_can_be_the_encoder(encoder):
     [
         ({"epsilon": 0}, "epsilon"),
         ({"epsilon": math.nan}, "epsilon"),
+        ({"epsilon": 1e-30}, "epsilon must be at least"),
+        ({"epsilon": 1e-30, "channel": "codes", "n_codes": 3}, "epsilon is too small"),
         ({"channel": "gauss"}, "channel"),
         ({"encoder": lambda n: "network"}, "encoder must be 'mlp', a torch module"),
         ({"encoder": nn.Flatten(0)}, "encoder must map"),
