@@ -48,10 +48,11 @@ def _parser() -> argparse.ArgumentParser:
     demo = commands.add_parser(
         "demo",
         help="audit a made-up table: one command, no network, about a minute",
-        description="Audit a made-up table of 5,000 people in two groups, and write the report.",
+        description="Audit a made-up table of people in two groups, and write the report.",
         epilog=_EXIT_CODES,
         formatter_class=plain,
     )
+    demo.add_argument("--rows", type=int, default=5000, metavar="N", help="number of people (default: 5000)")
     _add_output(demo)
     audit = commands.add_parser(
         "audit",
@@ -147,11 +148,11 @@ def _names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def _demo_frame() -> Any:
+def _demo_frame(n_rows: int) -> Any:
     from skfairdp.datasets import make_biased_classification
 
     data = make_biased_classification(
-        5000, 8, class_sep=1.8, label_bias=0.4, group_shift=2.5, as_frame=True, random_state=0
+        n_rows, 8, class_sep=2.2, label_bias=0.4, group_shift=2.5, as_frame=True, random_state=0
     )
     frame = data.frame.rename(columns={"target": "hired"})
     frame["hired"] = frame["hired"].map({0: "no", 1: "yes"})
@@ -161,9 +162,9 @@ def _demo_frame() -> Any:
 
 def _demo(chosen: argparse.Namespace) -> int:
     seed = 0 if chosen.seed is None else chosen.seed
-    command = f"skfairdp demo --seed {seed}"
+    command = f"skfairdp demo --rows {chosen.rows} --seed {seed}"
     return _run_audit(
-        _demo_frame(),
+        _demo_frame(chosen.rows),
         chosen,
         {"target": "hired", "sensitive": ["group"], "random_state": seed},
         command,
@@ -293,6 +294,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(_versions())
         return EXIT_OK
     run = {"demo": _demo, "audit": _audit, "privatize": _privatize}[chosen.command]
+    for stream in (sys.stdout, sys.stderr):  # a label in any script is shown as well as the terminal can
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
     with contextlib.suppress(ValueError):  # not in the main thread: whoever started us handles signals
         signal.signal(signal.SIGTERM, _terminate)
     try:

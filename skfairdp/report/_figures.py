@@ -20,7 +20,7 @@ _MANY_GROUPS = 6  # from here on only the first rate is drawn, and the tables ha
 
 
 def _percent(value: float) -> str:
-    return f"{100 * value:.4g} %"
+    return f"{100 * value:.4g}%"
 
 
 def tradeoff(result: "AuditResult", width: float, css: str) -> str:
@@ -93,11 +93,11 @@ def leakage(result: "AuditResult", attribute: str, width: float, css: str) -> st
         ends = {"x1": x(row["accuracy_low"]), "x2": x(row["accuracy_high"])}
         parts.append(tag("line", **ends, y1=middle, y2=middle, class_="whisker strong"))
         beyond = x(row["accuracy_high"]) + 6
-        parts.append(tag("text", f"{100 * row['accuracy']:.0f} %", x=beyond, y=middle + 4))
+        parts.append(tag("text", f"{100 * row['accuracy']:.0f}%", x=beyond, y=middle + 4))
     parts.append(tag("line", x1=x(majority), x2=x(majority), y1=top - 6, y2=bottom, class_="guess"))
     place = "end" if majority > 0.7 else "start" if majority < 0.3 else "middle"
     parts.append(
-        tag("text", f"guessing {100 * majority:.0f} %", x=x(majority), y=top - 12, text_anchor=place, class_="axis")
+        tag("text", f"guessing {100 * majority:.0f}%", x=x(majority), y=top - 12, text_anchor=place, class_="axis")
     )
     told = "; ".join(f"{r['method']}: {r['accuracy']:.3f}" for _, r in rows.iterrows())
     label = f"Share of rows whose {attribute} an attacker tells, guessing is right for {majority:.3f}. {told}."
@@ -107,7 +107,7 @@ def leakage(result: "AuditResult", attribute: str, width: float, css: str) -> st
 def group_rates(result: "AuditResult", attribute: str, width: float, css: str) -> str:
     """Rates of every group with their intervals, of the reference and of the chosen method."""
     rates = result.group_rates
-    methods = list(dict.fromkeys([result.verdict.reference, result.best]))
+    methods = list(dict.fromkeys([result.reference, result.best]))
     mine = rates[(rates["attribute"] == attribute) & rates["method"].isin(methods)]
     groups = list(dict.fromkeys(mine["group"]))
     positive = result.settings["pos_label"]
@@ -144,7 +144,7 @@ def group_rates(result: "AuditResult", attribute: str, width: float, css: str) -
                     corner = {"x": x(row["value"]) - 4.5, "y": here - 4.5}
                     parts.append(tag("rect", **corner, width=9, height=9, class_="dot reference"))
             at += step
-    label = f"Rates by {attribute} with 95 % intervals, for {' and '.join(methods)}; the tables below have the numbers."
+    label = f"Rates by {attribute} with 95% intervals, for {' and '.join(methods)}; the tables below have the numbers."
     return picture(parts, width, height, label, css)
 
 

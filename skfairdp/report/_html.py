@@ -34,7 +34,7 @@ def page(result: "AuditResult") -> str:
         verdict=result.verdict,
         table=[{"name": name, **row} for name, row in result.table.to_dict("index").items()],
         best=result.table.loc[result.best].to_dict(),
-        reference=result.table.loc[result.verdict.reference].to_dict(),
+        reference=result.table.loc[result.reference].to_dict(),
         gap_name="TPR gap" if result.fairness == "tpr_gap" else "GRMS",
         tradeoff=_both(partial(_figures.tradeoff, result)),
         groups=[_group_section(result, attribute) for attribute in attributes],
@@ -63,20 +63,17 @@ def _group_section(result: "AuditResult", attribute: str) -> dict[str, Any]:
     rates = result.group_rates[result.group_rates["attribute"] == attribute]
     positive = result.settings["pos_label"]
     shown = rates[(rates["rate"] == "accuracy") | (rates["class"] == positive if positive is not None else True)]
-    names = list(dict.fromkeys(_column_of(row, positive) for _, row in shown.iterrows()))
-    tables = {}
-    for method, of_method in shown.groupby("method", sort=False):
-        rows: dict[str, dict[str, str]] = {}
-        for _, row in of_method.iterrows():
-            cells = rows.setdefault(row["group"], {})
-            cells[_column_of(row, positive)] = _rate(row)
-            if row["rate"] == "accuracy":
-                cells["rows"] = f"{int(row['trials']):,}"
-        tables[method] = rows
+    names = ["test rows", *dict.fromkeys(_column_of(row, positive) for _, row in shown.iterrows())]
+    rows: dict[tuple[str, str], dict[str, str]] = {}
+    for _, row in shown.iterrows():
+        cells = rows.setdefault((row["method"], row["group"]), {})
+        cells[_column_of(row, positive)] = _rate(row)
+        if row["rate"] == "accuracy":
+            cells["test rows"] = f"{int(row['trials']):,}"
     return {
         "attribute": attribute,
         "names": names,
-        "tables": tables,
+        "rows": rows,
         "figure": _both(partial(_figures.group_rates, result, attribute)),
     }
 
@@ -90,7 +87,7 @@ def _column_of(row: pd.Series, positive: Any) -> str:
 def _rate(row: pd.Series) -> str:
     if math.isnan(row["value"]):
         return "undefined"
-    return f"{100 * row['value']:.1f} % ({100 * row['lower']:.0f} to {100 * row['upper']:.0f})"
+    return f"{100 * row['value']:.1f}% ({100 * row['lower']:.0f} to {100 * row['upper']:.0f})"
 
 
 def _leak_section(result: "AuditResult", attribute: str) -> dict[str, Any]:

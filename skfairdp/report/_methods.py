@@ -73,6 +73,10 @@ def _codes(setting: Setting) -> dict[str, Any]:
     return {"channel": "codes", "n_codes": max(2, setting.n_classes)}
 
 
+def _weights(setting: Setting) -> list[dict[str, Any]]:
+    return [{"adversary_weight": weight} for weight in (0.5, 1.0, 2.0)]
+
+
 def _linear(eraser: Any) -> Pipeline:
     return Pipeline([("eraser", eraser), ("classifier", LogisticRegression(max_iter=1000))])
 
@@ -115,7 +119,7 @@ METHODS: dict[str, Method] = {
             "The network, trained against an adversary that tries to read the groups from the representation.",
             "nothing",
             lambda s: s.network(math.inf, n_components=8),
-            lambda s: [{"adversary_weight": weight} for weight in (0.5, 2.0)],
+            _weights,
             cost=6,
         ),
         Method(
@@ -123,11 +127,7 @@ METHODS: dict[str, Method] = {
             "Noise and adversary together (FEDERATE; not federated learning).",
             _RECORDS,
             lambda s: s.network(s.epsilon, **_codes(s)),
-            lambda s: [
-                {"adversary_weight": 0.5},
-                {"adversary_weight": 2.0},
-                {"adversary_weight": 0.5, "fairness_penalty": 1.0},
-            ],
+            _weights,
             cost=6,
         ),
         Method(

@@ -1,6 +1,7 @@
 """Turn a table as it comes into what a model can be trained on, and say what was done to it."""
 
 import re
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
 
@@ -145,10 +146,9 @@ def _positive(classes: tuple[Any, ...], pos_label: Any) -> Any:
 
 
 def _check_groups(column: pd.Series, name: str, notes: list[str]) -> None:
-    try:
-        counts = column.value_counts()
-    except TypeError:
-        raise ValueError(f"the sensitive column {name!r} holds values that are no labels (lists or dicts).") from None
+    if column.dtype == object and not column.map(lambda value: isinstance(value, Hashable)).all():
+        raise ValueError(f"the sensitive column {name!r} holds values that are no labels (lists or dicts).")
+    counts = column.value_counts()
     counts = counts[counts > 0]
     if len(counts) < 2:
         raise ValueError(f"the sensitive column {name!r} has one group only: every row is {counts.index[0]!r}.")

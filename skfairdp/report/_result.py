@@ -34,17 +34,20 @@ class AuditResult:
     ----------
     table : DataFrame
         One row per method, measured on the test rows: ``accuracy``, ``balanced_accuracy``, ``tpr_gap`` (or ``grms``
-        with more than two classes) with its interval, further gaps, ``leakage`` (accuracy of the strongest attacker)
-        beside ``majority`` (what guessing reaches), ``code_bits``, exact ``epsilon`` and ``delta``, whom it
-        ``protects``, ``seconds`` of training. The ``validation_`` columns are what the choice was made by.
+        with more than two classes) with its interval and its change from the reference, further gaps,
+        ``leakage`` (accuracy of the strongest attacker) beside ``majority`` (what guessing reaches),
+        ``code_bits``, exact ``epsilon`` and ``delta``, whom it ``protects``, ``seconds`` of training. The
+        ``validation_`` columns are what the choice was made by.
     best : str
         The fairest method among those almost as accurate as the most accurate one.
+    reference : str
+        The method that others are compared with: ``"unconstrained"``, or without it the most accurate.
     fairness : {"tpr_gap", "grms"}
         The fairness metric.
     candidates : DataFrame
         Every candidate of every method, with its validation figures.
     group_rates : DataFrame
-        Rates of every group with exact 95 % intervals, per method.
+        Rates of every group with exact 95% intervals, per method.
     leakage : DataFrame
         What every attacker found in what every method gives away, and in the columns themselves.
     guarantees : dict of str to list of PrivacyGuarantee
@@ -67,6 +70,7 @@ class AuditResult:
 
     table: pd.DataFrame
     best: str
+    reference: str
     fairness: str
     candidates: pd.DataFrame = field(repr=False)
     group_rates: pd.DataFrame = field(repr=False)
@@ -134,6 +138,7 @@ class AuditResult:
         return _plain(
             {
                 "best": self.best,
+                "reference": self.reference,
                 "best_private": self.best_private,
                 "verdict": self.verdict.sentences,
                 "fairness": self.fairness,

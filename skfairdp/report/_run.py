@@ -16,6 +16,7 @@ from skfairdp._validation import check_delta, check_epsilon, check_sensitive_fea
 from skfairdp.accounting import PrivacyGuarantee
 from skfairdp.metrics._attackers import seeded
 from skfairdp.model_selection import RelaxationThreshold
+from skfairdp.report._change import gap_change
 from skfairdp.report._measure import (
     Attacked,
     Trained,
@@ -300,6 +301,9 @@ class _Audit:
         seed = self.stream.seed()
         rows, rates, guarantees = [], {}, {}
         methods = [method for method in self.methods if method.name in self.outcomes]
+        validated = {m.name: self.candidates[m.name].query("chosen")["accuracy"].item() for m in methods}
+        reference_name = "unconstrained" if "unconstrained" in validated else max(validated, key=validated.__getitem__)
+        reference = self.outcomes[reference_name][0].predicted
         for method in methods:
             trained, attacked = self.outcomes[method.name]
             findings: list[str] = []
@@ -310,13 +314,16 @@ class _Audit:
             undefined = [finding for finding in findings if finding.startswith("group_rates")]
             self.notes += [f"{method.name}: {finding}" for finding in undefined or findings]
             guarantees[method.name] = self._guarantees(method, trained.model)
+            change = gap_change(self.table, self.test, trained.predicted, reference, seed)
+            name = f"{self.table.fairness}_change"
+            measured |= {name: change.value, f"{name}_low": change.low, f"{name}_high": change.high}
             rows.append({"method": method.name, **measured, **self._attack_figures(attacked)})
             rows[-1] |= self._privacy_figures(method, guarantees[method.name])
             rows[-1]["seconds"] = trained.seconds
             rows[-1]["search_seconds"] = self.seconds[method.name]
         table = pd.DataFrame(rows).set_index("method")
         validation = pd.concat([self.candidates[m.name][self.candidates[m.name]["chosen"]] for m in methods])
-        table.insert(0, "validation_accuracy", validation["accuracy"].to_numpy())
+        table.insert(0, "validation_accuracy", pd.Series(validated))
         table.insert(1, f"validation_{self.table.fairness}", validation[self.table.fairness].to_numpy())
         attacks = {None: self.columns_attack, **{m.name: self.outcomes[m.name][1] for m in methods}}
         leakage = pd.concat(
@@ -328,6 +335,7 @@ class _Audit:
         )
         return AuditResult(
             table=table,
+            reference=reference_name,
             best=str(table.index[self._choose(validation.reset_index(drop=True))]),
             fairness=self.table.fairness,
             candidates=pd.concat(self.candidates, names=["method", "candidate"]),

@@ -18,7 +18,7 @@ def hold_out(
     it, are the nearest whole number to their share: no stratum can be too small to divide.
     """
     order = _in_strata_order(y, groups, generator)
-    places = np.floor((np.arange(len(y)) + 0.5) * test_size)
+    places = np.floor(np.arange(1, len(y) + 1) * test_size + 1e-9)  # 0.29 * 100 is a little less than 29
     taken = np.diff(places, prepend=0.0) > 0
     return np.sort(order[~taken]), np.sort(order[taken])
 

@@ -80,8 +80,8 @@ def place_labels(points: Sequence[tuple[float, float, str]], frame: Box) -> list
         w, h = _CHARACTER * len(text), 15.0
         best: tuple[int, float, float, str, Box] | None = None
         for dx, dy, anchor in (
-            (12, 4, "start"),
-            (-12, 4, "end"),
+            (14, 4, "start"),
+            (-14, 4, "end"),
             (0, -13, "middle"),
             (0, 23, "middle"),
             (10, -12, "start"),

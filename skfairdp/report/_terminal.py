@@ -50,7 +50,7 @@ def summary(result: "AuditResult", colour: bool = False) -> str:
 
 def _cells(result: "AuditResult") -> tuple[list[str], list[list[str]]]:
     gap = "TPR gap" if result.fairness == "tpr_gap" else "GRMS"
-    header = ["", "method", "accuracy", "balanced", gap, "95 %", "leakage", "epsilon", "protects", "training"]
+    header = ["", "method", "accuracy", "balanced", gap, "95%", "leakage", "epsilon", "protects", "training"]
     rows = []
     for name, row in result.table.iterrows():
         rows.append(

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from skfairdp.model_selection import RelaxationThreshold
 
 if TYPE_CHECKING:
     from skfairdp.report._result import AuditResult
 
+_FEW_ROWS = 30  # below, a rate is known to about 18 points at best
 _SMALL_GAP = 0.02  # below two points, and not distinguishable from none, a gap is called small
 
 
@@ -25,32 +25,22 @@ class Verdict:
         One line.
     sentences : tuple of str
         A few sentences, the headline not among them.
-    reference : str
-        The method that the others are compared with.
     private : str or None
         The choice among methods with a finite epsilon.
     """
 
     headline: str
     sentences: tuple[str, ...]
-    reference: str
     private: str | None
 
 
 def judge(result: "AuditResult") -> Verdict:
     """Put the findings into words."""
-    table = result.table
-    reference = _reference(table)
+    reference = result.reference
     private = _best_private(result)
     sentences = [_unfairness(result, reference), _leak(result, reference), _choice(result, reference)]
     sentences.append(_privacy(result, private))
-    return Verdict(_headline(result, reference), tuple(s for s in sentences if s), reference, private)
-
-
-def _reference(table: pd.DataFrame) -> str:
-    if "unconstrained" in table.index:
-        return "unconstrained"
-    return str(table["validation_accuracy"].idxmax())
+    return Verdict(_headline(result, reference), tuple(s for s in sentences if s), private)
 
 
 def _best_private(result: "AuditResult") -> str | None:
@@ -79,7 +69,7 @@ def points(value: float) -> str:
 
 def percent(value: float) -> str:
     """Write a rate."""
-    return "undefined" if math.isnan(value) else f"{100 * value:.1f} %"
+    return "undefined" if math.isnan(value) else f"{100 * value:.1f}%"
 
 
 def _headline(result: "AuditResult", reference: str) -> str:
@@ -92,10 +82,14 @@ def _headline(result: "AuditResult", reference: str) -> str:
             f"No method is fairer without giving up more than {points(result.settings['relaxation_threshold'])} of "
             f"accuracy; the gap is {points(gap)}."
         )
-    change = gap - best[result.fairness]
-    if change > 0:
+    if best[f"{result.fairness}_change_high"] < 0:
         return f"{_name(result.best)} narrows the gap from {points(gap)} to {points(best[result.fairness])}."
-    return f"{_name(result.best)} was chosen, but on the test rows its gap is not narrower than {points(gap)}."
+    if best[result.fairness] < gap:
+        return (
+            f"{_name(result.best)} is chosen; its gap of {points(best[result.fairness])} instead of {points(gap)} may "
+            "still be chance."
+        )
+    return f"{_name(result.best)} is chosen, but on the test rows its gap is no narrower than {points(gap)}."
 
 
 def _name(method: str) -> str:
@@ -124,7 +118,7 @@ def _unfairness(result: "AuditResult", reference: str) -> str:
     found = _extremes(result, reference)
     if math.isnan(gap):
         return ""
-    interval = f"{100 * low:.1f} to {100 * high:.1f} with 95 % confidence"
+    interval = f"{100 * low:.1f} to {100 * high:.1f} with 95% confidence"
     if found is None:
         return (
             f"Between groups, the true positive rates of the {reference} model have a root mean square gap (GRMS) of "
@@ -136,6 +130,12 @@ def _unfairness(result: "AuditResult", reference: str) -> str:
         f"finds {percent(most['value'])} in group {most['group']} and {percent(least['value'])} in group "
         f"{least['group']}: a gap of {points(gap)} ({interval})."
     )
+    fewest = most if most["trials"] < least["trials"] else least
+    if fewest["trials"] < _FEW_ROWS:
+        return sentence + (
+            f" Only {int(fewest['trials'])} of them are in group {fewest['group']}: chance alone moves this gap a lot. "
+            "Merge small groups, or audit one column at a time."
+        )
     if low < _SMALL_GAP / 2 and gap < _SMALL_GAP:
         sentence += " That is small, and may be chance."
     return sentence
@@ -162,9 +162,11 @@ def _choice(result: "AuditResult", reference: str) -> str:
         return ""
     cost = row["accuracy"] - best["accuracy"]
     price = f"costs {points(cost)} of accuracy" if cost > 0 else f"costs no accuracy ({points(-cost)} more)"
+    low, high = (100 * best[f"{result.fairness}_change_{end}"] for end in ("low", "high"))
     return (
         f"The fairest method within {points(result.settings['relaxation_threshold'])} of the best accuracy is "
-        f"{result.best}: its gap is {points(best[result.fairness])}, and it {price}."
+        f"{result.best}: its gap is {points(best[result.fairness])} (a change of {low:+.1f} to {high:+.1f} with 95% "
+        f"confidence), and it {price}."
     )
 
 
