@@ -37,9 +37,10 @@ class FederateClassifier(PrivateAnswers, ClassifierMixin, SkfairdpEstimator):
         codes by randomised response; usually far more accurate at the same epsilon.
     n_components : int, default=2
         Width of the Laplace representation. Noise of scale ``2 / epsilon`` is added to every coordinate
-        of a row of norm 1, so each further coordinate buries the others deeper.
-    n_codes : int, default=2
-        Number of codes; 2 up to an epsilon of about 4, more above it.
+        of a row of norm 1: a few suffice, and among many of them the signal is no longer found.
+    n_codes : int or None, default=None
+        Number of codes; None takes as many as there are classes, which is enough for predicting. With fewer, classes
+        share codes; with more, the named code is released less often, but tells how sure the encoder was.
     norm : {"l1", "l2"}, default="l1"
         Norm of the rows before Laplace noise.
     calibration : {"exact", "published"}, default="exact"
@@ -162,7 +163,7 @@ class FederateClassifier(PrivateAnswers, ClassifierMixin, SkfairdpEstimator):
         "epsilon": [Interval(Real, 0, None, closed="right")],
         "channel": [StrOptions({"laplace", "codes"})],
         "n_components": [Interval(Integral, 1, None, closed="left")],
-        "n_codes": [Interval(Integral, 2, None, closed="left")],
+        "n_codes": [Interval(Integral, 2, None, closed="left"), None],
         "norm": [StrOptions({"l1", "l2"})],
         "calibration": [StrOptions({"exact", "published"})],
         "encoder": [StrOptions({"mlp"}), callable, HasMethods(["fit", "transform", "make_module"])],
@@ -197,7 +198,7 @@ class FederateClassifier(PrivateAnswers, ClassifierMixin, SkfairdpEstimator):
         *,
         channel: str = "laplace",
         n_components: int = 2,
-        n_codes: int = 2,
+        n_codes: int | None = None,
         norm: str = "l1",
         calibration: str = "exact",
         encoder: Any = "mlp",
@@ -298,19 +299,22 @@ class FederateClassifier(PrivateAnswers, ClassifierMixin, SkfairdpEstimator):
                 f"y holds {table.classes.tolist()}."
             )
         stream = self._stream if continued else random_stream(self.random_state)
+        n_outputs = int(self.n_components)
+        if self.channel == "codes":
+            n_outputs = len(table.classes) if self.n_codes is None else int(self.n_codes)
         guarantee = federate_guarantee(
-            self.channel, epsilon, self._n_outputs, self.norm, self.calibration, reproducible=not stream.secure
+            self.channel, epsilon, n_outputs, self.norm, self.calibration, reproducible=not stream.secure
         )
         if guarantee.published_epsilon is not None:
             warnings.warn(
                 f"calibration='published' adds the noise of L1 rows to L2 rows: epsilon={epsilon:g} was asked for, the "
-                f"exact epsilon is {guarantee.epsilon:g} (sqrt({self._n_outputs}) times as much).",
+                f"exact epsilon is {guarantee.epsilon:g} (sqrt({n_outputs}) times as much).",
                 OverclaimedPrivacyWarning,
                 stacklevel=4,
             )
         previous = self.net_ if continued else None
         net = train_net(
-            make_settings(self, epsilon, self._n_outputs, table),
+            make_settings(self, epsilon, n_outputs, table),
             table.x,
             table.y,
             table.groups,
@@ -329,10 +333,6 @@ class FederateClassifier(PrivateAnswers, ClassifierMixin, SkfairdpEstimator):
         self.privacy_ = guarantee
         self._stream = stream
         return self
-
-    @property
-    def _n_outputs(self) -> int:
-        return int(self.n_codes if self.channel == "codes" else self.n_components)
 
     @property
     def _n_features_out(self) -> int:

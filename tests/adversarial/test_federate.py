@@ -117,6 +117,8 @@ def test_more_classes_than_codes_and_the_reverse():
     few = FederateClassifier(8.0, channel="codes", n_codes=2, adversary_weight=0.0, batch_size=64, random_state=0)
     many = clone(few).set_params(n_codes=9)
     assert 0.5 < few.fit(X, y).score(X, y) < many.fit(X, y).score(X, y)
+    as_many = clone(few).set_params(n_codes=None, max_epochs=1).fit(X, y)
+    assert as_many.transform(X).shape == (900, 3)
 
 
 @pytest.mark.parametrize("channel", ["laplace", "codes"])
@@ -391,3 +393,19 @@ def test_verbose_shows_progress(verbose, capsys):
     FederateClassifier(adversary_weight=0.0, max_epochs=2, verbose=verbose, random_state=0).fit(X, y)
     captured = capsys.readouterr()
     assert "epoch" in captured.out + captured.err
+
+
+@pytest.mark.parametrize("settings", [{"optimizer": "sgd"}, {"optimizer": torch.optim.RMSprop}, {"device": "auto"}])
+def test_optimisers_and_devices(settings):
+    X, y, _ = make(100)
+    clf = FederateClassifier(**PLAIN, max_epochs=2, random_state=0, **settings).fit(X, y)
+    losses = clf.history_["classifier_loss"]
+    assert losses.iloc[-1] < losses.iloc[0]
+
+
+@pytest.mark.parametrize("fairness", ["equal_opportunity", "equalized_odds", "demographic_parity"])
+def test_every_definition_trains_with_many_classes_and_groups(fairness):
+    X, y, z = make(300, n_classes=4, n_groups=3)
+    clf = FederateClassifier(8.0, channel="codes", n_codes=4, fairness_penalty=0.5, fairness=fairness, max_epochs=3)
+    gap = clf.fit(X, y, sensitive_features=z).history_["fairness_gap"]
+    assert gap.between(0, 1).all()
