@@ -54,7 +54,7 @@ def _sweep(data: str, n_teachers: int, seed: int) -> list[dict[str, Any]]:
     pate = PATEClassifier(n_teachers=n_teachers, n_queries=ROWS, noise_scale=NOISE, labels="hard", random_state=seed)
     pate.fit(X[private], y[private], public=X[public])
     train = public[pate.query_indices_]
-    test = np.setdiff1d(public, train)[:3000]
+    test = public[~np.isin(public, train)][:3000]
     lines = []
     for penalty in PENALTIES if n_teachers == 150 else (100.0,):
         settings = {"regularization": penalty / ROWS, "random_state": seed}
@@ -144,11 +144,12 @@ def figures(frame: pd.DataFrame, folder: Path) -> None:
         axis.set(xlabel="input norm (mean of a fifth of the rows)", ylabel="model sensitivity")
         axis.legend(frameon=False, fontsize=7)
         _save(figure, folder / "pate-figure-5.svg")
+    labels = labels[labels["n_teachers"] == 150] if len(labels) else labels
     if len(labels):
         names = [data for data in DATA if (labels["data"] == data).any()]
         figure, axes = plt.subplots(2, len(names), figsize=(3 * len(names), 4.6), layout="constrained", squeeze=False)
         for column, data in enumerate(names):
-            of = labels[(labels["data"] == data) & (labels["n_teachers"] == 150)]
+            of = labels[labels["data"] == data]
             for kind, colour in (("hard", "#D55E00"), ("soft", "#0072B2")):
                 mine = of[of["labels"] == kind].groupby("epsilon")
                 for row, values in enumerate((mine["gap"].mean(), 100 * mine["accuracy"].mean())):
