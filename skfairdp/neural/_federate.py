@@ -4,6 +4,7 @@ This is the door through which estimators enter: they need no torch of their own
 """
 
 import copy
+import math
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
@@ -121,6 +122,11 @@ def train_net(
             net.partial_fit(_split(rows, targets, settings))
     if net.interrupted_:
         raise KeyboardInterrupt("training was interrupted; the estimator is as it was before fit")
+    if not math.isfinite(net.history[-1]["train_loss"]):
+        raise ValueError(
+            f"training diverged: the loss is {net.history[-1]['train_loss']} after {len(net.history)} epochs with "
+            f"lr={settings.lr!r}; use a smaller lr, or scale the features."
+        )
     net.module_.eval()
     return net
 

@@ -180,7 +180,7 @@ class FederateNet(NeuralNet):
 
     def _keep_best(self, epoch: int, best: tuple) -> tuple:
         loss = self.history[-1]["valid_loss"]
-        if loss >= best[0]:
+        if not loss < best[0]:  # nan is no improvement either
             return best
         return loss, epoch, {name: value.clone() for name, value in self.module_.state_dict().items()}
 

@@ -287,6 +287,7 @@ def test_any_module_can_be_the_encoder(encoder):
         ({"validation_fraction": 0.999, "early_stopping": True}, "validation_fraction"),
         ({"device": "cuda"}, "device"),
         ({"random_state": -1}, "random_state"),
+        ({"lr": 1e30, "max_epochs": 5}, "training diverged"),
     ],
 )
 def test_bad_settings_are_named_and_nothing_is_half_fitted(settings, message):
