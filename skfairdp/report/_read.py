@@ -118,9 +118,11 @@ def csv_options(path: Path, kind: str, zipped: bool, separator: str | None) -> d
         "skipinitialspace": True,
         "low_memory": False,
     }
-    first = pd.read_csv(path, **options, nrows=20)
-    if not isinstance(first.index, pd.RangeIndex):  # pandas would take the first column for names of the rows
-        raise ValueError(f"{path} has more values in a row than names in its header.")
+    with open_text(path, zipped) as file:
+        lines = csv.reader(file, delimiter=options["sep"], skipinitialspace=True)
+        header, first = next(lines, []), next(lines, [])
+    if len(first) > len(header):  # pandas would take the first column for names of the rows
+        raise ValueError(f"{path} has more values in a row ({len(first)}) than names in its header ({len(header)}).")
     return options
 
 

@@ -4,7 +4,7 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -88,7 +88,9 @@ def parse_bounds(texts: Sequence[str]) -> dict[str, tuple[float, float]]:
     return limits
 
 
-def blocks_of(path: Path, wanted: Sequence[str], separator: str | None, block_rows: int) -> Iterator[pd.DataFrame]:
+def blocks_of(
+    path: Path, wanted: Sequence[str], separator: str | None, block_rows: int
+) -> Generator[pd.DataFrame, None, None]:
     """Read the wanted columns block by block."""
     with readable(path):
         kind, zipped = kind_of(path)
@@ -108,8 +110,9 @@ def blocks_of(path: Path, wanted: Sequence[str], separator: str | None, block_ro
         for name in wanted:
             check_choice(name, known, "column")
         options |= {"dtype": str, "na_filter": False}  # what is copied is copied as it is written
-        for block in pd.read_csv(path, **options, usecols=list(wanted), chunksize=block_rows):
-            yield block[list(wanted)]
+        with pd.read_csv(path, **options, usecols=list(wanted), chunksize=block_rows) as blocks:
+            for block in blocks:
+                yield block[list(wanted)]
 
 
 class _Writer:
@@ -201,8 +204,11 @@ def privatize_file(
     # The receipt gets its name first: a receipt without a file is harmless, a file without a receipt is not.
     with whole_file(target, overwrite=overwrite) as temporary, whole_file(beside, overwrite=overwrite) as receipt:
         writer = _Writer(temporary, target)
+        blocks = blocks_of(source, [*columns, *keep], separator, block_rows)
         try:
-            for block in blocks_of(source, [*columns, *keep], separator, block_rows):
+            for block in blocks:
+                if block.empty:
+                    continue
                 values = _numbers(block[list(columns)], n_rows)
                 values = values if scaler is None else scaler.scale(values)
                 noisy = np.asarray(privatizer.transform(values))
@@ -211,6 +217,7 @@ def privatize_file(
                 writer.write(pd.concat([released, block[list(keep)].reset_index(drop=True)], axis=1))
                 n_rows += len(block)
         finally:
+            blocks.close()
             writer.close()
         if n_rows == 0:
             raise ValueError(f"{source} has no rows.")

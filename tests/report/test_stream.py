@@ -1,0 +1,228 @@
+"""A privatised file has exactly the noise its guarantee pays for, and is there whole or not at all."""
+
+import gzip
+import hashlib
+import json
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+
+from skfairdp import LaplacePrivatizer, OMEEncoder
+from skfairdp.report import _stream
+from skfairdp.report._files import whole_file, write_text
+from skfairdp.report._stream import load_privatizer, make_privatizer, parse_bounds, privatize_file
+
+
+@pytest.fixture
+def people(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"age": rng.integers(18, 90, 3000), "hours": rng.uniform(0, 60, 3000), "name": "007"})
+    path = tmp_path / "people.csv"
+    frame.to_csv(path, index=False)
+    return path
+
+
+def laplace(epsilon=2.0, bounded=False):
+    return make_privatizer("laplace", epsilon, 1e-5, None, 1.0, bounded)
+
+
+BOUNDS = {"age": (0.0, 100.0), "hours": (0.0, 80.0)}
+
+
+def release(source, target, privatizer=None, columns=("age", "hours"), **options):
+    bounded = "bounds" in options
+    return privatize_file(source, target, privatizer or laplace(bounded=bounded), columns, block_rows=700, **options)
+
+
+@pytest.mark.parametrize("fault", [1.0, 0.9])
+def test_noise_has_the_scale_that_the_guarantee_needs(people, tmp_path, fault):
+    privatizer = LaplacePrivatizer(2.0 / fault, norm="clip", random_state=0)  # a fault of 0.9 is 10% too little noise
+    guarantee, n_rows = release(people, tmp_path / "out.csv", privatizer, bounds=BOUNDS)
+    before, after = pd.read_csv(people), pd.read_csv(tmp_path / "out.csv")
+    assert n_rows == len(after) == 3000
+    assert guarantee.epsilon == 2.0 / fault
+    # Two columns on [-1, 1]: two rows differ by at most 4 in L1 norm, so the scale is 4 / epsilon there.
+    noise = [(after[name] - before[name]) / ((high - low) / 2) for name, (low, high) in BOUNDS.items()]
+    scale = np.abs(np.concatenate(noise)).mean()
+    deviations = (scale / (4 / 2.0) - 1) * np.sqrt(6000)
+    assert (abs(deviations) < 4) == (fault == 1.0)
+
+
+def test_blocks_do_not_share_their_noise(people, tmp_path):
+    release(people, tmp_path / "out.csv", bounds=BOUNDS)
+    noise = (pd.read_csv(tmp_path / "out.csv")["age"] - pd.read_csv(people)["age"]).to_numpy()
+    assert abs(np.corrcoef(noise[:700], noise[700:1400])[0, 1]) < 0.2
+
+
+def test_only_named_columns_come_out_and_kept_ones_are_told(people, tmp_path):
+    release(people, tmp_path / "out.csv")
+    assert list(pd.read_csv(tmp_path / "out.csv")) == ["age", "hours"]
+    guarantee, _ = release(people, tmp_path / "kept.csv", keep=["name"])
+    assert pd.read_csv(tmp_path / "kept.csv", dtype=str)["name"].eq("007").all()  # copied as it is written
+    assert "the columns copied as they are: name" in guarantee.does_not_cover
+
+
+def test_the_guarantee_lies_beside_and_knows_its_file(people, tmp_path):
+    target = tmp_path / "out.csv"
+    guarantee, _ = release(people, target, bounds=BOUNDS)
+    document = json.loads((tmp_path / "out.csv.guarantee.json").read_text())
+    assert document["guarantee"] == guarantee.to_dict()
+    assert document["sha256"] == hashlib.sha256(target.read_bytes()).hexdigest()
+    assert document["guarantee"]["reproducible"] is False  # the noise is the operating system's
+    assert any("bounds" in scope for scope in guarantee.does_not_cover)
+
+
+@pytest.mark.parametrize("name", ["out.tsv", "out.csv.gz", "out.tsv.gz", "out.parquet"])
+def test_every_format_is_written_and_read_again(people, tmp_path, name):
+    if name.endswith("parquet"):
+        pytest.importorskip("pyarrow")
+    release(people, tmp_path / name, laplace(np.inf, bounded=True), bounds=BOUNDS, keep=["name"])
+    _, n_rows = release(tmp_path / name, tmp_path / "again.csv", laplace(np.inf, bounded=True), bounds=BOUNDS)
+    assert n_rows == 3000
+    pd.testing.assert_frame_equal(
+        pd.read_csv(tmp_path / "again.csv"), pd.read_csv(people)[["age", "hours"]].astype(float)
+    )
+
+
+def test_a_fitted_privatizer_is_used_as_it_is(people, tmp_path):
+    X = pd.read_csv(people)[["age", "hours"]].to_numpy(float)
+    joblib.dump(LaplacePrivatizer(3.0).fit(X), tmp_path / "privatizer.joblib")
+    privatizer = load_privatizer(tmp_path / "privatizer.joblib", ["age", "hours"])
+    guarantee, _ = release(people, tmp_path / "out.csv", privatizer)
+    assert guarantee.epsilon == 3.0
+    with pytest.raises(ValueError, match="fitted on 2 columns; --columns names 1"):
+        load_privatizer(tmp_path / "privatizer.joblib", ["age"])
+
+
+def test_what_is_no_privatizer_is_refused(tmp_path):
+    joblib.dump({"no": "privatizer"}, tmp_path / "dict.joblib")
+    with pytest.raises(ValueError, match="holds no fitted privatizer, but a dict"):
+        load_privatizer(tmp_path / "dict.joblib", ["a"])
+    (tmp_path / "junk").write_bytes(b"junk")
+    with pytest.raises(ValueError, match="does not hold a privatizer that can be loaded"):
+        load_privatizer(tmp_path / "junk", ["a"])
+    joblib.dump(OMEEncoder(), tmp_path / "unfitted.joblib")
+    with pytest.raises(ValueError, match="without a guarantee"):
+        load_privatizer(tmp_path / "unfitted.joblib", ["a"])
+
+
+def listing(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_nothing_is_overwritten_without_being_asked(people, tmp_path):
+    target = tmp_path / "out.csv"
+    target.write_text("precious")
+    with pytest.raises(FileExistsError, match="exists already; use --force"):
+        release(people, target)
+    assert target.read_text() == "precious"
+    release(people, target, overwrite=True)
+    assert target.read_text() != "precious"
+    target.unlink()
+    with pytest.raises(FileExistsError, match=r"out\.csv\.guarantee\.json exists already"):
+        release(people, target)
+    with pytest.raises(ValueError, match="the same file"):
+        release(people, people, overwrite=True)
+
+
+@pytest.mark.parametrize("fault", ["bad row", "interrupt", "full disk"])
+def test_a_run_that_fails_half_way_leaves_nothing(people, tmp_path, monkeypatch, fault):
+    before = listing(tmp_path)
+    if fault == "bad row":
+        lines = people.read_text().splitlines()
+        lines[2001] = "unknown,3,007"
+        people.write_text("\n".join(lines))
+        expected = pytest.raises(ValueError, match="row 2001 of column 'age' is no finite number")
+    else:
+        error = KeyboardInterrupt() if fault == "interrupt" else OSError(28, "No space left on device")
+        calls = []
+
+        def write(self, block, _write=_stream._Writer.write):
+            calls.append(block)
+            if len(calls) == 3:
+                raise error
+            _write(self, block)
+
+        monkeypatch.setattr(_stream._Writer, "write", write)
+        expected = pytest.raises(type(error))
+    with expected:
+        release(people, tmp_path / "out.csv")
+    assert listing(tmp_path) == before
+
+
+def test_a_failure_leaves_the_old_file_as_it_was(people, tmp_path):
+    target = tmp_path / "out.csv"
+    release(people, target)
+    old, receipt = target.read_bytes(), (tmp_path / "out.csv.guarantee.json").read_bytes()
+    people.write_text(people.read_text() + ",,\n")
+    with pytest.raises(ValueError, match="no finite number"):
+        release(people, target, overwrite=True)
+    assert (target.read_bytes(), (tmp_path / "out.csv.guarantee.json").read_bytes()) == (old, receipt)
+
+
+def test_somebody_who_is_faster_is_not_overwritten(tmp_path):
+    def write():
+        with whole_file(tmp_path / "x", overwrite=False) as temporary:
+            temporary.write_text("mine")
+            (tmp_path / "x").write_text("theirs")
+
+    with pytest.raises(FileExistsError, match="it is not overwritten"):
+        write()
+    assert (tmp_path / "x").read_text() == "theirs"
+    assert listing(tmp_path) == ["x"]
+
+
+def test_a_text_file_is_replaced_whole(tmp_path):
+    write_text(tmp_path / "x", "one")
+    write_text(tmp_path / "x", "two")
+    assert (tmp_path / "x").read_text() == "two"
+    assert (tmp_path / "x").stat().st_mode & 0o600 == 0o600
+    with pytest.raises(FileNotFoundError, match="there is no folder"):
+        write_text(tmp_path / "gone" / "x", "three")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"columns": ["agee"]}, r"there is no column 'agee'\. Did you mean 'age'"),
+        ({"columns": ["age", "age"]}, "a column is named twice"),
+        ({"columns": ["age"], "keep": ["age"]}, "a column is named twice: 'age'"),
+        ({"columns": []}, "--columns must name at least one column"),
+        ({"columns": ["name", "age"], "bounds": {"age": (0, 1)}}, "it lacks 'name'"),
+        ({"bounds": {**BOUNDS, "weight": (0, 1)}}, "there is no column to privatise 'weight'"),
+    ],
+)
+def test_bad_requests_are_refused(people, tmp_path, options, message):
+    with pytest.raises(ValueError, match=message):
+        release(people, tmp_path / "out.csv", **options)
+    assert listing(tmp_path) == ["people.csv"]
+
+
+@pytest.mark.parametrize("text", ["age", "age=1", "age=2:1", "age=a:b", "=0:1", "age=0:inf", "age=nan:1"])
+def test_bounds_that_make_no_sense_are_refused(text):
+    with pytest.raises(ValueError, match="is no bound"):
+        parse_bounds([text])
+
+
+def test_bounds_are_read():
+    assert parse_bounds(["age=0:100", "a=b=-1e3:2.5"]) == {"age": (0.0, 100.0), "a=b": (-1000.0, 2.5)}
+
+
+def test_settings_that_contradict_each_other_are_refused():
+    with pytest.raises(ValueError, match="leave --norm and --bounds out"):
+        make_privatizer("gaussian", 1.0, 1e-5, None, 1.0, True)
+    with pytest.raises(ValueError, match="leave --norm and --clip-norm out"):
+        make_privatizer("laplace", 1.0, 1e-5, "l2", 1.0, True)
+
+
+def test_a_table_without_rows_is_refused(tmp_path):
+    (tmp_path / "empty.csv").write_text("age,hours\n")
+    with pytest.raises(ValueError, match="has no rows"):
+        release(tmp_path / "empty.csv", tmp_path / "out.csv")
+    with gzip.open(tmp_path / "cut.csv.gz", "wt") as file:
+        file.write("age,hours\n" + "1,2\n" * 10_000)
+    (tmp_path / "cut.csv.gz").write_bytes((tmp_path / "cut.csv.gz").read_bytes()[:-20])
+    with pytest.raises(ValueError, match="is not a whole gzip file"):
+        release(tmp_path / "cut.csv.gz", tmp_path / "out.csv")

@@ -1,0 +1,331 @@
+"""The command line: what a person types, and what comes back."""
+
+import contextlib
+import gzip
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import accuracy_score
+
+from skfairdp import audit_table, leakage_report, make_biased_classification, tpr_gap
+from skfairdp._rng import random_stream
+from skfairdp.cli import main
+from skfairdp.report._prepare import prepare_table
+from skfairdp.report._split import hold_out
+
+HEADER = (
+    "age, workclass, fnlwgt, education, education-num, marital-status, occupation, relationship, race, sex, "
+    "capital-gain, capital-loss, hours-per-week, native-country, income"
+)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture(autouse=True)
+def handler():
+    """The command takes over SIGTERM; the tests give it back."""
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
+def table(path, n=200, **columns):
+    frame = make_biased_classification(n, 4, as_frame=True, random_state=0).frame.assign(**columns)
+    frame.to_csv(path, index=False, sep="\t" if ".tsv" in path else ",")
+    return frame
+
+
+def run(capsys, *arguments):
+    with contextlib.suppress(SystemExit) as _:
+        code = main([str(argument) for argument in arguments])
+        out, err = capsys.readouterr()
+        return code, out, err
+    out, err = capsys.readouterr()
+    return 2, out, err
+
+
+FAST = ("--target", "target", "--sensitive", "group", "--methods", "leace", "--quiet", "--seed", "0")
+
+
+def test_help_reads_well(capsys):
+    for arguments in (["--help"], ["audit", "--help"], ["demo", "--help"], ["privatize", "--help"]):
+        with pytest.raises(SystemExit) as stop:
+            main(arguments)
+        assert stop.value.code == 0
+        assert "exit codes:" in capsys.readouterr().out
+    assert main([]) == 0
+    assert "audit" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.csv.gz", "t.tsv.gz"])
+def test_an_audit_writes_report_and_json(folder, capsys, name):
+    table(name)
+    code, out, err = run(capsys, "audit", name, *FAST, "--out", "r.html", "--json", "r.json")
+    assert (code, err) == (0, "")
+    assert "\x1b" not in out  # no terminal, no colours
+    assert re.search(r"^\* +leace +0\.\d+", out, re.M)
+    assert f"report: {folder / 'r.html'}" in out
+    document = json.loads(Path("r.json").read_text())
+    assert document["best"] == "leace"
+    assert f"Audit of {name}" in Path("r.html").read_text()
+
+
+def test_parquet_is_read(folder, capsys):
+    pytest.importorskip("pyarrow")
+    table("t.csv").to_parquet("t.parquet")
+    assert run(capsys, "audit", "t.parquet", *FAST)[0] == 0
+
+
+def test_the_command_in_the_report_repeats_it(folder, capsys):
+    table("a table.csv")
+    run(capsys, "audit", "a table.csv", "--target", "target", "--sensitive", "group", "--methods", "leace", "--quiet",
+        "--json", "one.json")  # fmt: skip
+    first = json.loads(Path("one.json").read_text())
+    assert first["command"].startswith("skfairdp audit 'a table.csv' --target target --sensitive group")
+    import shlex
+
+    run(capsys, *shlex.split(first["command"])[1:], "--quiet", "--json", "two.json")
+    second = json.loads(Path("two.json").read_text())
+    assert first["settings"] == second["settings"]
+    for one, two in zip(first["table"], second["table"]):
+        assert {k: v for k, v in one.items() if "seconds" not in k} == {
+            k: v for k, v in two.items() if "seconds" not in k
+        }
+
+
+def test_guards_decide_the_exit_code(folder, capsys):
+    table("t.csv")
+    code, _, err = run(capsys, "audit", "t.csv", *FAST, "--fail-if", "accuracy > 0.1", "--fail-if", "epsilon < 1")
+    assert code == 1
+    assert re.fullmatch(r"skfairdp: failed: accuracy of leace is 0\.\d+, and > 0\.1 was forbidden\n", err)
+    assert run(capsys, "audit", "t.csv", *FAST, "--fail-if", "accuracy < 0.1")[0] == 0
+    assert Path("skfairdp-report.html").exists()
+    code, _, err = run(capsys, "audit", "t.csv", *FAST, "--fail-if", "acuracy < 0.1")
+    assert code == 2
+    assert "Did you mean 'accuracy'?" in err
+
+
+def write(*texts):
+    Path("t.csv").write_text("".join(texts))
+
+
+def write_junk(path):
+    Path(path).write_bytes(np.random.default_rng(0).bytes(5000))
+
+
+def constant_target():
+    table("t.csv", target=1)
+
+
+def hostile_inputs():
+    """Name, what makes the file, further arguments, and what the line must say."""
+    return {
+        "empty file": (lambda: Path("t.csv").write_bytes(b""), "t.csv is empty"),
+        "only a header": (lambda: Path("t.csv").write_text("target,group,x\n"), "0 rows to work with"),
+        "only spaces": (lambda: Path("t.csv").write_text("\n\n\n"), "begins with an empty line"),
+        "one column": (lambda: Path("t.csv").write_text("target\n" + "1\n" * 99), "has 1 column ('target')"),
+        "constant target": (constant_target, "the target 'target' is constant: every row is 1"),
+        "one group": (lambda: table("t.csv", group="a"), "has one group only: every row is 'a'"),
+        "many classes": (lambda: table("t.csv", 10_000, target=range(10_000)), "10,000 different values"),
+        "many groups": (lambda: table("t.csv", 10_000, group=range(10_000)), "10,000 different values"),
+        "many categories": (
+            lambda: write("target,group,x\n", *(f"{k % 2},{k // 2 % 2},c{k}\n" for k in range(10_000))),
+            "no column is left to predict from",
+        ),
+        "nan everywhere": (lambda: table("t.csv", **{f"x{k}": np.nan for k in range(4)}), "no column is left"),
+        "nan in the target": (lambda: table("t.csv", target=np.nan), "every row lacks a value"),
+        "no file": (lambda: None, "there is no file t.csv"),
+        "a folder": (lambda: Path("t.csv").mkdir(), "is a folder"),
+        "binary junk": (lambda: write_junk("t.csv"), "t.csv "),
+        "zero bytes": (lambda: Path("t.csv").write_bytes(b"\0" * 4000), "zero bytes"),
+        "ragged rows": (lambda: write("target,group,x\n1,2,3\n", "1,2,3,4\n" * 60), "cannot be read"),
+        "unclosed quote": (lambda: write('target,group,x\n1,2,"3\n', "1,2,3\n" * 60), "cannot be read"),
+        "latin-1": (lambda: Path("t.csv").write_bytes("target,group,x\nä,b,c\n".encode("latin-1") * 60), "UTF-8"),
+        "twice a name": (lambda: write("target,group,group\n", "1,2,3\n0,1,2\n" * 60), ""),
+        "wrong separator": (lambda: write("target:group:x\n", "1:2:3\n" * 60), "Is the separator right?"),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", hostile_inputs())
+def test_hostile_input_gives_one_clear_line(folder, capsys, name):
+    make, message = hostile_inputs()[name]
+    make()
+    before = sorted(os.listdir())
+    code, out, err = run(capsys, "audit", "t.csv", *FAST)
+    if name == "twice a name":  # pandas tells them apart, so that this table can be audited or refused, but not crash
+        assert code in (0, 2)
+        return
+    assert code == 2
+    assert out == ""
+    assert err.startswith("skfairdp: ")
+    assert err.count("\n") == 1
+    assert message in err
+    assert "Traceback" not in err
+    assert sorted(os.listdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("t.csv.gz", b"not gzip at all", "is not a whole gzip file"),
+        ("t.csv.gz", gzip.compress(b"target,group,x\n" + b"1,2,3\n" * 9000)[:-9], "is not a whole gzip file"),
+        ("t.parquet", b"PAR1 and then junk", "is not a Parquet file"),
+        ("t.parquet.gz", b"", "Parquet is compressed inside"),
+    ],
+)
+def test_hostile_formats_give_one_clear_line(folder, capsys, name, content, message):
+    if name == "t.parquet":
+        pytest.importorskip("pyarrow")
+    Path(name).write_bytes(content)
+    code, _, err = run(capsys, "audit", name, *FAST)
+    assert code == 2
+    assert message in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--target", "tagret", "--sensitive", "group"], "there is no column 'tagret'. Did you mean 'target'?"),
+        (["--target", "target", "--sensitive", "Group"], "Did you mean 'group'?"),
+        (["--target", "target", "--sensitive", "group", "--methods", "federat"], "Did you mean 'federate'?"),
+        (["--target", "target", "--sensitive", "group", "--epsilon", "-1"], "epsilon must be a number greater than 0"),
+        (["--target", "target", "--sensitive", "group", "--epsilon", "nan"], "epsilon must be"),
+        (["--target", "target", "--sensitive", "group", "--out", "no/such/folder/r.html"], "there is no folder"),
+        (["--target", "target", "--sensitive", "group", "--fail-if", "nonsense"], "is no condition"),
+        (["--target", "target", "--sensitive", "group", "--positive", "x"], "pos_label must be one of the classes"),
+        (["--target", "target", "--sensitive", "group", "--seed", "-1"], "random_state must be"),
+    ],
+)
+def test_wrong_arguments_give_one_clear_line(folder, capsys, arguments, message):
+    table("t.csv")
+    code, _, err = run(capsys, "audit", "t.csv", "--quiet", *arguments)
+    assert code == 2
+    assert message in err
+    assert err.count("\n") == 1
+
+
+def test_labels_cannot_play_with_the_terminal(folder, capsys):
+    frame = table("t.csv")
+    frame["group"] = frame["group"].map({0: "a\x1b[2J", 1: "b\x07"})
+    frame.to_csv("t.csv", index=False)
+    code, out, _ = run(capsys, "audit", "t.csv", *FAST)
+    assert code == 0
+    assert "\x1b" not in out
+    assert "\x07" not in out
+
+
+def test_privatize_releases_noise_with_its_guarantee(folder, capsys):
+    table("t.csv", 500)
+    arguments = ["privatize", "t.csv", "out.csv", "--epsilon", "8", "--columns", "x0,x1,x2,x3", "--keep", "group"]
+    code, out, err = run(capsys, *arguments)
+    assert (code, err) == (0, "")
+    assert "500 rows in out.csv: epsilon = 8 for any two records, 1 release, by laplace" in out
+    assert "  - the columns copied as they are: group" in out
+    assert json.loads(Path("out.csv.guarantee.json").read_text())["guarantee"]["epsilon"] == 8.0
+    assert list(pd.read_csv("out.csv")) == ["x0", "x1", "x2", "x3", "group"]
+    released = Path("out.csv").read_bytes()
+    code, _, err = run(capsys, *arguments)
+    assert code == 2
+    assert "exists already; use --force" in err
+    assert Path("out.csv").read_bytes() == released
+    assert run(capsys, *arguments, "--force")[0] == 0
+    assert Path("out.csv").read_bytes() != released
+    code, _, err = run(capsys, "privatize", "t.csv", "o.csv", "--columns", "x0")
+    assert (code, err) == (2, "skfairdp: --epsilon is missing.\n")
+    code, out, _ = run(
+        capsys, "privatize", "t.csv", "g.csv", "--columns", "x0,x1", "--epsilon", "2", "--mechanism", "gaussian"
+    )
+    assert code == 0
+    assert "delta = 1e-05" in out
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "terminated"])
+def test_an_interruption_leaves_no_half_file(folder, number):
+    with open("big.csv", "w") as file:
+        file.write("a,b\n" + "1.25,2.5\n" * 3_000_000)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "skfairdp.cli", "privatize", "big.csv", "out.csv", "--epsilon", "1", "--columns", "a,b"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    patience = time.monotonic() + 60
+    while not any(p.stat().st_size for p in folder.glob(".out.csv.*.part")) and time.monotonic() < patience:
+        time.sleep(0.05)
+    process.send_signal(number)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert err == "skfairdp: interrupted; nothing was left half-written.\n"
+    assert os.listdir() == ["big.csv"]
+
+
+def test_an_interrupted_audit_leaves_no_report(folder, capsys, monkeypatch):
+    def interrupted(*arguments, **keywords):
+        raise KeyboardInterrupt
+
+    table("t.csv")
+    monkeypatch.setattr("skfairdp.report.audit_table", interrupted)
+    code, _, err = run(capsys, "audit", "t.csv", *FAST)
+    assert code == 130
+    assert "interrupted" in err
+    assert os.listdir() == ["t.csv"]
+
+
+def test_the_demo_runs_every_method(folder, capsys):
+    code, out, err = run(capsys, "demo", "--rows", "500", "--json", "demo.json")
+    assert code == 0
+    document = json.loads(Path("demo.json").read_text())
+    methods = [row["method"] for row in document["table"]]
+    assert methods == ["unconstrained", "noise", "adversarial", "federate", "leace", "inlp", "pate"]
+    assert all(name in out for name in methods)
+    assert "left)" in err  # progress with the time left
+    assert "skfairdp demo --rows 500 --seed 0" in Path("skfairdp-report.html").read_text()
+
+
+@pytest.mark.data
+def test_adult_as_it_comes_agrees_with_the_library(folder, capsys, data_home):
+    lines = (data_home / "adult" / "adult.data").read_text().splitlines()
+    Path("adult.csv").write_text("\n".join([HEADER, *lines[:4000]]) + "\n")
+    arguments = ["--target", "income", "--sensitive", "sex", "--methods", "leace,pate", "--seed", "3", "--quiet"]
+    code, _, err = run(capsys, "audit", "adult.csv", *arguments, "--json", "adult.json")
+    assert (code, err) == (0, "")
+    document = json.loads(Path("adult.json").read_text())
+    rows = {row["method"]: row for row in document["table"]}
+    assert document["settings"]["pos_label"] == ">50K"
+    assert rows["leace"]["accuracy"] > 0.75
+    assert any("Missing values in 'workclass', 'occupation', 'native-country'" in note for note in document["notes"])
+
+    frame = pd.read_csv("adult.csv", skipinitialspace=True, na_values="?")
+    again = audit_table(
+        frame, target="income", sensitive=["sex"], methods=["leace", "pate"], random_state=3, verbose=False
+    )
+    for name, row in rows.items():
+        for metric in ("accuracy", "balanced_accuracy", "tpr_gap", "leakage", "code_bits", "epsilon"):
+            assert float(row[metric]) == pytest.approx(again.table.loc[name, metric]), (name, metric)
+    # And with calls that know nothing of the audit but its seed and its fitted model.
+    prepared = prepare_table(frame, "income", "sex")
+    groups = pd.factorize(frame["sex"], sort=True)[0]
+    _, test = hold_out(prepared.y, groups, 0.3, random_stream(3).generator)
+    predicted = again.models["leace"].predict(prepared.X.iloc[test])
+    y, sex = frame["income"].iloc[test], frame["sex"].iloc[test]
+    assert rows["leace"]["accuracy"] == pytest.approx(accuracy_score(y, predicted))
+    assert rows["leace"]["tpr_gap"] == pytest.approx(tpr_gap(y, predicted, sensitive_features=sex))
+    H = again.models["leace"]["model"][:-1].transform(again.models["leace"]["prepare"].transform(prepared.X.iloc[test]))
+    attacked = leakage_report(H, sex, random_state=0).iloc[-1]
+    assert abs(rows["leace"]["leakage"] - attacked["accuracy"]) < 0.05  # another seed of the attackers
+    share = frame["sex"].eq("Male").mean()
+    assert rows["leace"]["majority"] == pytest.approx(share, abs=0.005)
