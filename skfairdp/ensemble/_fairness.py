@@ -16,7 +16,13 @@ from skfairdp.ensemble._aggregation import VotePlan, plan_votes
 from skfairdp.ensemble._fairness_result import PATEFairness
 from skfairdp.ensemble._logistic_students import solve_students, with_ones
 from skfairdp.ensemble._pate import PATEClassifier
-from skfairdp.ensemble._prepare import encode_labels, read_networks, read_postprocess, read_regularization
+from skfairdp.ensemble._prepare import (
+    check_postprocess,
+    choose_postprocess,
+    encode_labels,
+    read_networks,
+    read_regularization,
+)
 from skfairdp.ensemble._repeats import RepeatedStudents, draw_targets, train_repeats
 from skfairdp.metrics import (
     SensitivityBounds,
@@ -132,7 +138,8 @@ def pate_fairness(
     rows = pate._scaled(X)
     votes = part.teachers.votes(rows)
     queries, asked = part.queries[: plan.n_asked], part.votes[: plan.n_asked]
-    postprocess = read_postprocess(pate.postprocess, pate.student, plan.labels)
+    check_postprocess(pate.postprocess, pate.student, plan.labels)
+    postprocess = choose_postprocess(pate.postprocess, pate.student, plan.noise_scale / n_voting)
     noise, training, binning = random_stream(random_state).spawn(3)
     clean, private = draw_targets(asked, plan, int(n_repeats), n_voting, postprocess, noise)
     students = train_repeats(
@@ -228,9 +235,10 @@ def _bounds(
     """Bound the sensitivity of a logistic student, where there is a bound that holds."""
     design, n_classes = with_ones(queries), votes.shape[1]
     if plan.labels == "soft":
-        if postprocess != "affine":
-            return _NO_BOUNDS  # clipped noise is not centred, and raw weights do not sum to one
-        return soft_label_bounds(design, plan.noise_scale, n_voting, strength, n_classes=n_classes)
+        if postprocess == "none":
+            return _NO_BOUNDS  # weights that do not sum to one have a loss without curvature
+        centred = postprocess == "affine"
+        return soft_label_bounds(design, plan.noise_scale, n_voting, strength, n_classes=n_classes, centred=centred)
     if plan.labels == "confident":
         return _NO_BOUNDS  # which rows are answered changes as well
     p = flipping_probability(votes, plan.noise_scale)

@@ -16,10 +16,11 @@ from skfairdp._validation import check_delta, check_epsilon
 from skfairdp.accounting import ReleaseMixin
 from skfairdp.ensemble._aggregation import plan_votes, release_labels, student_targets
 from skfairdp.ensemble._prepare import (
+    check_postprocess,
+    choose_postprocess,
     encode_labels,
     not_covered,
     read_networks,
-    read_postprocess,
     read_regularization,
     set_aside,
 )
@@ -62,9 +63,10 @@ class PATEClassifier(PrivatePartMixin, ReleaseMixin, ClassifierMixin, SkfairdpEs
         Noise on the largest count when it is compared with the threshold. Every public row is asked, until
         ``n_queries`` are answered. ``None`` spends as much on these questions as on the answers.
     postprocess : {"auto", "affine", "simplex", "clip", "none"}, default="auto"
-        How noisy shares become soft labels; costs nothing. ``"affine"`` (automatic for the logistic student)
-        moves them to sum to one, which keeps the noise centred and the loss convex. ``"simplex"`` (automatic for
-        other students) takes the nearest probabilities. See :func:`~skfairdp.mechanisms.soft_labels`.
+        How noisy shares become soft labels; costs nothing. ``"affine"`` moves them to sum to one, which keeps the
+        noise centred and the loss convex; ``"clip"`` also cuts them to [-0.25, 1.25]; ``"simplex"`` takes the nearest
+        probabilities. ``"auto"`` is affine for the logistic student, clip where noise exceeds half of the votes, and
+        simplex for other students. See :func:`~skfairdp.mechanisms.soft_labels`.
     student : {"logistic", "network"} or classifier, default="logistic"
         ``"logistic"`` is solved exactly; ``"network"`` has the layers of the teachers. Another classifier learns
         soft labels as weighted copies of each row.
@@ -253,7 +255,7 @@ class PATEClassifier(PrivatePartMixin, ReleaseMixin, ClassifierMixin, SkfairdpEs
         check_epsilon(self.epsilon)
         check_delta(self.delta)
         networks = read_networks(self.hidden_sizes, self.max_epochs, self.batch_size, self.learning_rate)
-        postprocess = read_postprocess(self.postprocess, self.student, self.labels)
+        check_postprocess(self.postprocess, self.student, self.labels)
         stream = random_stream(self.random_state)
         rows, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2 if public is None else 1)
         classes, codes = encode_labels(y, self.classes)
@@ -306,6 +308,7 @@ class PATEClassifier(PrivatePartMixin, ReleaseMixin, ClassifierMixin, SkfairdpEs
                 f"threshold_noise_scale={plan.threshold_noise_scale:g}, so there is nothing to learn from; lower "
                 "threshold, or give more public rows. The budget is spent."
             )
+        postprocess = choose_postprocess(self.postprocess, self.student, plan.noise_scale / teachers.n_voting)
         targets = student_targets(released, self.labels, len(classes), teachers.n_voting, postprocess)
         chosen = order[answered]
         student = fit_student(

@@ -13,6 +13,9 @@ from skfairdp._rng import RandomStream
 from skfairdp.ensemble._teachers import NetworkSettings
 from skfairdp.exceptions import PrivacyLeakWarning
 
+#: Noise on a vote share up to which centred labels of any size serve a logistic student better than clipped ones.
+MODERATE_NOISE = 0.5
+
 _LABEL_SET = "which class labels occur (classes_ was read from y; give classes to fix them beforehand)"
 
 
@@ -61,17 +64,22 @@ def read_networks(
     return NetworkSettings(tuple(int(size) for size in sizes), int(max_epochs), int(batch_size), float(learning_rate))
 
 
-def read_postprocess(postprocess: str, student: Any, labels: str) -> str:
-    """Choose how noisy shares become soft labels, and refuse negative weights where they cannot be learned from."""
-    named = isinstance(student, str)
-    if postprocess == "auto":
-        return "affine" if named and student == "logistic" else "simplex"
-    if not named and labels == "soft" and postprocess != "simplex":
+def check_postprocess(postprocess: str, student: Any, labels: str) -> None:
+    """Refuse negative weights where they cannot be learned from."""
+    if not isinstance(student, str) and labels == "soft" and postprocess not in ("auto", "simplex"):
         raise ValueError(
             f"postprocess={postprocess!r} gives negative weights, which a classifier as student cannot take; "
             "use 'simplex' (or 'auto'), or student='logistic'."
         )
-    return postprocess
+
+
+def choose_postprocess(postprocess: str, student: Any, noise_share: float) -> str:
+    """Choose how noisy shares become soft labels, by the noise on a share, which is no secret."""
+    if postprocess != "auto":
+        return postprocess
+    if not (isinstance(student, str) and student == "logistic"):
+        return "simplex"
+    return "affine" if noise_share <= MODERATE_NOISE else "clip"
 
 
 def read_regularization(regularization: float | None, student: Any) -> float:

@@ -111,13 +111,14 @@ def soft_label_bounds(
     regularization: float,
     *,
     n_classes: int = 2,
+    centred: bool = True,
     objective: str = "mean",
     c: float = 1.0,
 ) -> SensitivityBounds:
     r"""Bound how far noise on soft labels moves a logistic student.
 
-    Holds for noisy vote shares that were re-centred to sum to one and not clipped (``postprocess="affine"``), whose
-    noise has mean zero; the model compared with is trained on the clean soft labels.
+    Holds for noisy vote shares that were made to sum to one; the model compared with is trained on the clean soft
+    labels.
 
     Parameters
     ----------
@@ -131,6 +132,9 @@ def soft_label_bounds(
         Strength lambda of the penalty.
     n_classes : int
         Number of classes.
+    centred : bool
+        Whether the noise still has mean zero (``postprocess="affine"``). False for ``"clip"`` and ``"simplex"``, which
+        bring labels nearer to the clean ones, but all to the same side, so that errors of rows may add up.
     objective : {"mean", "sum"}
         Whether the loss is averaged or summed over rows.
     c : float
@@ -139,8 +143,10 @@ def soft_label_bounds(
     Returns
     -------
     SensitivityBounds
-        ``second`` is :math:`c^2\sigma^2 / (8 M^2\lambda^2 k^2) \sum\lVert x_i\rVert^2` for two classes and
-        :math:`\sigma^2 (C - 1) / (4 M^2\lambda^2 k^2) \sum\lVert x_i\rVert^2` for more; ``first`` is its root.
+        For centred noise, ``second`` is
+        :math:`c^2\sigma^2 / (8 M^2\lambda^2 k^2) \sum\lVert x_i\rVert^2` for two classes
+        and :math:`\sigma^2 (C - 1) / (4 M^2\lambda^2 k^2) \sum\lVert x_i\rVert^2` for more; ``first`` is its root.
+        Otherwise the sum of squared norms is replaced by the squared sum of norms.
 
     Examples
     --------
@@ -156,7 +162,8 @@ def soft_label_bounds(
         raise ValueError(f"n_teachers must be 1 or more and n_classes 2 or more; got {n_teachers} and {n_classes}.")
     M = _divisor(objective, len(rows))
     spread = c**2 / 2 if n_classes == 2 else n_classes - 1.0
-    square = float(np.square(rows).sum())
+    norms = np.linalg.norm(rows, axis=1)
+    square = float(np.square(norms).sum()) if centred else float(norms.sum()) ** 2
     second = spread * (noise_scale / n_teachers) ** 2 * square / (2 * M * strength) ** 2
     first = float(np.sqrt(second))
     return SensitivityBounds(first=first, second=second, triangle=first)
