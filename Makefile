@@ -10,7 +10,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 .PHONY: help test test-slow lint format typecheck docs bench demo wheel clean
 
 help:
-	@echo "make demo       run the main job on embedded data"
+	@echo "make demo       audit a made-up table and write skfairdp-report.html"
 	@echo "make test       run the tests                      (PYTEST_ARGS='-k noise' to choose)"
 	@echo "make test-slow  run the tests marked slow"
 	@echo "make lint       ruff (lint and format) and mypy"
@@ -47,7 +47,7 @@ bench: $(VENV)/installed-test
 	$(BIN)/python -m benchmarks $(if $(ONLY),--only $(ONLY))
 
 demo: $(VENV)/installed-test
-	@for example in examples/plot_*.py; do echo "== $$example"; MPLBACKEND=Agg $(BIN)/python "$$example" || exit 1; done
+	$(BIN)/skfairdp demo
 
 wheel: $(VENV)/installed-dev
 	rm -rf dist build/wheel-check

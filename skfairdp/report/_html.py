@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from skfairdp.report import _figures
 from skfairdp.report._progress import duration
-from skfairdp.report._verdict import percent
+from skfairdp.report._verdict import percent, points
 
 if TYPE_CHECKING:
     from skfairdp.report._result import AuditResult
@@ -27,7 +27,13 @@ def page(result: "AuditResult") -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"percent": percent, "duration": duration, "epsilon": _epsilon, "number": _number}
+    environment.filters |= {
+        "percent": percent,
+        "duration": duration,
+        "epsilon": _epsilon,
+        "number": _number,
+        "points": points,
+    }
     attributes = list(dict.fromkeys(result.leakage["attribute"]))
     return environment.get_template("report.html.j2").render(
         result=result,

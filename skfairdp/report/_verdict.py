@@ -62,7 +62,7 @@ def _best_private(result: "AuditResult") -> str | None:
 def points(value: float) -> str:
     """Write a difference of rates in percentage points."""
     if math.isnan(value):
-        return "an undefined number of points"
+        return "undefined"
     text = f"{100 * value:.1f}"
     return f"{text} point" if text == "1.0" else f"{text} points"
 
