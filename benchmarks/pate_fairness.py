@@ -35,7 +35,7 @@ DATA = {
 TEACHERS = (20, 150)
 EPSILONS = (1.0, 3.0, 10.0, 30.0, 100.0)
 SEEDS = range(6)
-FRESH = range(6, 9)  # for choosing between ways to post-process, so that the choice is not made on the reported redraws
+FRESH = range(6, 9)  # for comparing ways to post-process, apart from the reported redraws
 TEST_ROWS = 3000  # enough for the error of a mean to be far below that of a redraw
 
 #: What the median over data sets of soft over hard is held to.
@@ -168,7 +168,7 @@ def ratios(runs: pd.DataFrame, quantity: str) -> pd.DataFrame:
 
 
 def reported(runs: pd.DataFrame) -> pd.DataFrame:
-    """Logistic students on centred labels, the redraws that are not there to choose by."""
+    """Logistic students on centred labels, the redraws that are reported."""
     return runs[(runs["student"] == "logistic") & runs["seed"].isin(SEEDS)].reset_index(drop=True)
 
 
