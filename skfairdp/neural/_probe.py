@@ -23,9 +23,9 @@ _CONFIDENCES = (2.0, 1.4, 1.0, 0.7, 0.5, 0.3, 0.15)
 _WARM_UP = 50  # steps until the full learning rate; few rows in many dimensions are done before that
 _LEAST_STEPS = 60
 _FEW_ROWS, _HOPE = 2000, 200  # with more rows, a run that has found nothing goes on: parities are found late
-_PATIENCE = 2  # the run ends at so many times the step of the last fall
+_PATIENCE, _LOST = 2, 0.05  # the run ends at so many times the step of the last fall, if that share of it is lost again
 _CYCLES = 3  # the schedule starts again for what is hard to learn: if more than _LITTLE_LEFT of the entropy is left,
-_LITTLE_LEFT, _WORTH_IT = 0.1, 0.95  # and if the cycle before brought the loss below _WORTH_IT times what it was
+_LITTLE_LEFT, _WORTH_IT = 0.1, 0.95  # and if its second half brought the loss below _WORTH_IT times what it was
 _FIRST_MOMENT, _SECOND_MOMENT = 0.9, 0.99  # of Adam; a short second moment suits a short run
 
 
@@ -45,14 +45,14 @@ class ProbeClassifier(ClassifierMixin, SkfairdpEstimator):
         Number of hidden units of each member.
     n_members : int, default=5
         Number of members; each leaves out one of as many parts of the rows. At least 2.
-    weight_decay : float, default=0.005
+    weight_decay : float, default=0.003
         Added to the gradient as ``weight_decay`` times the weights.
     learning_rate : float, default=0.02
         Highest step size of Adam; it rises for the first 50 steps and falls along a cosine.
     max_steps : int, default=600
         Number of gradient steps of the schedule, unless the rows need more to be seen ``min_epochs`` times.
-        Easy and hopeless runs stop earlier, when the loss has not fallen for as many steps as it fell before; what is
-        hard to learn but is being learned gets the schedule up to three times.
+        Easy and hopeless runs stop earlier, when the loss has not fallen for as many steps as it fell before and has
+        risen again; what is hard to learn but is being learned gets the schedule up to three times.
     min_epochs : int, default=10
         Least number of passes over the rows that the schedule has room for.
     batch_size : int, default=256
@@ -113,7 +113,7 @@ class ProbeClassifier(ClassifierMixin, SkfairdpEstimator):
         *,
         hidden_size: int = 40,
         n_members: int = 5,
-        weight_decay: float = 5e-3,
+        weight_decay: float = 3e-3,
         learning_rate: float = 2e-2,
         max_steps: int = 600,
         min_epochs: int = 10,
@@ -290,7 +290,7 @@ class _Team:
         best_step, (best, confidence) = 0, self.left_out_loss()
         fell_at, level = 0, best
         entropy, hope = best, _HOPE if n_rows > _FEW_ROWS else _LEAST_STEPS
-        at_restart = math.inf
+        halfway = best
         batches: list = []
         for step in range(1, _CYCLES * n_steps + 1):
             if batch_size == n_rows:
@@ -312,12 +312,13 @@ class _Team:
                 self.kept.copy_(self.weights)
             if loss < level - 1e-4:
                 fell_at, level = step, loss
-            if step >= max(_LEAST_STEPS if level < 0.98 * entropy else hope, _PATIENCE * fell_at):
+            least = _LEAST_STEPS if level < 0.98 * entropy else hope
+            if step >= max(least, _PATIENCE * fell_at) and loss - level >= _LOST * (entropy - level):
                 break
-            if within == n_steps:
-                if best < _LITTLE_LEFT * entropy or best > _WORTH_IT * at_restart:
-                    break
-                at_restart = best
+            if within == round(n_steps / 2):
+                halfway = best
+            if within == n_steps and (best < _LITTLE_LEFT * entropy or best > _WORTH_IT * halfway):
+                break
         return best_step, best, confidence
 
     def fill_gradient(self, batch: torch.Tensor | None, weight_decay: float) -> None:
