@@ -77,6 +77,8 @@ def _headline(result: "AuditResult", reference: str) -> str:
     gap = row[result.fairness]
     if math.isnan(gap):
         return "No gap between groups can be computed: a class is missing in all groups but one."
+    if len(result.table) == 1:
+        return f"The gap between groups is {points(gap)}."
     if reference == result.best:
         return (
             f"No method is fairer without giving up more than {points(result.settings['relaxation_threshold'])} of "

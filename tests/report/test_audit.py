@@ -160,6 +160,24 @@ def test_the_same_seed_repeats_it_and_processes_do_not_matter():
     assert not first.table.drop(columns=drop).equals(other.table.drop(columns=drop))
 
 
+def test_the_call_in_the_report_repeats_it():
+    frame = biased(200)
+    first = audit(frame, ["leace", ("mine", LogisticRegression(C=0.5))], random_state=None, n_probe_rows=100)
+    names = {"audit_table": audit_table, "frame": frame, "LogisticRegression": LogisticRegression}
+    again = eval(first.command.replace("audit_table(", "audit_table(verbose=False, frame=", 1), names)
+    drop = ["seconds", "search_seconds"]
+    pd.testing.assert_frame_equal(first.table.drop(columns=drop), again.table.drop(columns=drop))
+    assert again.settings == first.settings
+
+
+def test_an_infinite_epsilon_protects_nobody_and_says_so():
+    result = audit(biased(300), ["noise", "federate", "pate"], epsilon=math.inf)
+    assert list(result.table.index) == ["noise", "federate", "pate"]
+    assert result.table["protects"].eq("nothing").all()
+    assert result.best_private is None
+    assert "None of these methods protects anybody" in " ".join(result.verdict.sentences)
+
+
 def test_without_a_seed_one_is_drawn_and_told():
     frame = biased(200)
     first = audit(frame, random_state=None)
@@ -208,7 +226,8 @@ def test_labels_from_another_world_are_refused():
 
 def test_several_classes_are_judged_by_grms():
     frame = biased(600, n_classes=3)
-    result = audit(frame, ["leace", ("mine", Remembering())])
+    result = audit(frame, ["federate", "pate", ("mine", Remembering())])
+    assert list(result.table.index) == ["federate", "pate", "mine"]
     assert result.fairness == "grms"
     table = prepare_table(frame, "target", "group")
     model = result.models["mine"]
