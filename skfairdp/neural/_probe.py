@@ -22,7 +22,7 @@ _CHECKED_ROWS = 4096  # left-out rows that decide when to stop; more would not d
 _CONFIDENCES = (2.0, 1.4, 1.0, 0.7, 0.5, 0.3, 0.15)
 _WARM_UP = 50  # steps until the full learning rate; few rows in many dimensions are done before that
 _LEAST_STEPS = 60
-_FEW_ROWS, _HOPE = 2000, 200  # with more rows, a run that has found nothing goes on: parities are found late
+_FEW_ROWS, _HOPE = 2000, 150  # with more rows, a run that has found nothing goes on: parities are found late
 _PATIENCE, _LOST = 2, 0.05  # the run ends at so many times the step of the last fall, if that share of it is lost again
 _CYCLES = 3  # the schedule starts again for what is hard to learn: if more than _LITTLE_LEFT of the entropy is left,
 _LITTLE_LEFT, _WORTH_IT = 0.1, 0.95  # and if its second half brought the loss below _WORTH_IT times what it was
@@ -312,8 +312,8 @@ class _Team:
                 self.kept.copy_(self.weights)
             if loss < level - 1e-4:
                 fell_at, level = step, loss
-            least = _LEAST_STEPS if level < 0.98 * entropy else hope
-            if step >= max(least, _PATIENCE * fell_at) and loss - level >= _LOST * (entropy - level):
+            enough = max(_LEAST_STEPS, _PATIENCE * fell_at) if level < 0.98 * entropy else hope
+            if step >= enough and loss - level >= _LOST * (entropy - level):
                 break
             if within == round(n_steps / 2):
                 halfway = best
