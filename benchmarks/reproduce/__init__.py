@@ -15,5 +15,6 @@ Tables: ``ome``, ``dpnr``, ``federate-adult``, ``federate-celeba``, ``pate``. Ea
 - ``follow_up(frame)``, where further cells depend on a choice among the first ones.
 
 Finished cells are lines of a journal, ``benchmarks/results/reproduce/<table>-<mode>.jsonl``. A run that was stopped, by
-whatever means, goes on where it was. Tables are written beside the journal, as Markdown and CSV.
+whatever means, goes on where it was. Tables are written beside the journal, as Markdown and CSV; those of the
+documentation are written by ``--full --report --output docs/reproduction``.
 """

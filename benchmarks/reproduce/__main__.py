@@ -15,7 +15,14 @@ _RESULTS = Path(__file__).resolve().parents[1] / "results" / "reproduce"
 
 
 def reproduce(
-    name: str, mode: str, folder: Path = _RESULTS, *, n_jobs: int = 1, only: str = "", report: bool = False
+    name: str,
+    mode: str,
+    folder: Path = _RESULTS,
+    *,
+    output: Path | None = None,
+    n_jobs: int = 1,
+    only: str = "",
+    report: bool = False,
 ) -> str:
     """Measure what is missing of a table, write it, and return it as Markdown."""
     table = importlib.import_module(f"benchmarks.reproduce.{name.replace('-', '_')}")
@@ -32,8 +39,8 @@ def reproduce(
         return f"{journal.path} holds no finished cell of this table."
     frame = frame_of(rows)
     if hasattr(table, "figures"):
-        table.figures(frame, folder)
-    return write_tables(table.tables(frame), folder, f"{name}-{mode}")
+        table.figures(frame, folder if output is None else output)
+    return write_tables(table.tables(frame), folder, f"{name}-{mode}", output)
 
 
 def main() -> int:
@@ -46,13 +53,15 @@ def main() -> int:
     parser.add_argument("--n-jobs", type=int, default=os.cpu_count() or 1, help="cells at a time; all cores by default")
     parser.add_argument("--only", default="", help="only cells whose settings contain this text")
     parser.add_argument("--report", action="store_true", help="measure nothing, print what the journal holds")
-    parser.add_argument("--folder", type=Path, default=_RESULTS, help="of journals and tables")
+    parser.add_argument("--folder", type=Path, default=_RESULTS, help="of the journals")
+    parser.add_argument("--output", type=Path, help="of CSV and figures; beside the journals by default")
     options = parser.parse_args()
     print(
         reproduce(
             options.table,
             options.mode or "quick",
             options.folder,
+            output=options.output,
             n_jobs=options.n_jobs,
             only=options.only,
             report=options.report,

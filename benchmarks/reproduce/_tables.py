@@ -50,12 +50,14 @@ def markdown(table: pd.DataFrame) -> str:
     return "\n".join(lines)
 
 
-def write_tables(tables: dict[str, pd.DataFrame], folder: Path, stem: str) -> str:
-    """Write every table as CSV and all of them as one Markdown file; return the Markdown."""
+def write_tables(tables: dict[str, pd.DataFrame], folder: Path, stem: str, output: Path | None = None) -> str:
+    """Write all tables as one Markdown file, and each as CSV (into ``output`` if given); return the Markdown."""
+    output = folder if output is None else output
     folder.mkdir(parents=True, exist_ok=True)
+    output.mkdir(parents=True, exist_ok=True)
     text = []
     for name, table in tables.items():
-        table.to_csv(folder / f"{stem}-{name}.csv", index=False)
+        table.to_csv(output / f"{stem}-{name}.csv", index=False)
         text += [f"### {stem}: {name}", "", markdown(table), ""]
     content = "\n".join(text)
     (folder / f"{stem}.md").write_text(content, encoding="utf-8")

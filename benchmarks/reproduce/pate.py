@@ -89,7 +89,8 @@ def tables(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
         )
     if len(labels):
         rows = []
-        for (k, epsilon, data), of in labels.groupby(["n_teachers", "epsilon", "data"], sort=False):
+        labels = labels.assign(data=pd.Categorical(labels["data"], DATA))
+        for (data, k, epsilon), of in labels.groupby(["data", "n_teachers", "epsilon"], observed=True):
             row = {"data": data, "k": k, "exact ε": number(epsilon)}
             for kind in ("hard", "soft"):
                 mine = of[of["labels"] == kind]
@@ -102,7 +103,8 @@ def tables(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 def _by(lines: pd.DataFrame, column: str, name: str, *, flipping: bool = False) -> pd.DataFrame:
     rows = []
-    for (data, value), of in lines.groupby(["data", column], sort=False):
+    lines = lines.assign(data=pd.Categorical(lines["data"], DATA))
+    for (data, value), of in lines.groupby(["data", column], observed=True):
         row = {"data": data, name: number(value), "exact ε": number(of["exact_epsilon"].mean())}
         if flipping:
             row["mean flipping probability"] = spread(of["flipping"], 3)

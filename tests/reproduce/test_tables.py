@@ -49,6 +49,8 @@ def test_markdown_and_csv(tmp_path):
     assert text == (tmp_path / "paper.md").read_text(encoding="utf-8")
     assert pd.read_csv(tmp_path / "paper-one.csv").equals(table)
     assert markdown(table).count("\n") == 3
+    write_tables({"two": table}, tmp_path, "paper", tmp_path / "elsewhere")
+    assert [path.name for path in (tmp_path / "elsewhere").iterdir()] == ["paper-two.csv"]
 
 
 def test_ome_puts_three_numbers_side_by_side():
