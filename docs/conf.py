@@ -45,6 +45,7 @@ sphinx_gallery_conf = {
     "within_subsection_order": "FileNameSortKey",
 }
 
+templates_path = ["_templates"]
 html_theme = "pydata_sphinx_theme"
 html_title = "skfairdp"
 html_static_path = ["_static"]
