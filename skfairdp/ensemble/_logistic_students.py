@@ -65,7 +65,7 @@ def _solve(design: np.ndarray, targets: np.ndarray, regularization: float, tol: 
     if theta[0].size > _MOST_PARAMETERS:
         return np.stack([_descend(theta[0], design, one, regularization, tol) for one in targets])
     products = _row_products(design)
-    convex = bool((targets.sum(axis=2) >= 0).all())
+    convex = bool((_totals(targets) >= 0).all())
     value, slope, curvature = _derivatives(theta, design, products, targets, regularization)
     for _ in range(max_iter):
         going = np.abs(slope).max(axis=(1, 2)) > tol
@@ -109,8 +109,13 @@ def student_losses(theta: np.ndarray, X: np.ndarray, targets: np.ndarray) -> np.
 def _losses(logits: np.ndarray, targets: np.ndarray) -> np.ndarray:
     if logits.shape[-1] == 1:
         h = logits[..., 0]
-        return -(targets[..., 1] * log_expit(h) + targets[..., 0] * log_expit(-h))
-    return targets.sum(axis=-1) * logsumexp(logits, axis=-1) - (targets * logits).sum(axis=-1)
+        return -_totals(targets) * log_expit(-h) - targets[..., 1] * h
+    return _totals(targets) * logsumexp(logits, axis=-1) - (targets * logits).sum(axis=-1)
+
+
+def _totals(targets: np.ndarray) -> np.ndarray:
+    """Sum over classes; for two of them NumPy's own sum along so short an axis takes ten times as long."""
+    return targets[..., 0] + targets[..., 1] if targets.shape[-1] == 2 else targets.sum(axis=-1)
 
 
 def _descend(
@@ -146,7 +151,7 @@ def _value_and_slope(
     """Value and gradient of each student's objective, and the probabilities on which they rest."""
     logits = np.einsum("rcp,np->rnc", theta, design, optimize=True)
     value = _losses(logits, targets).mean(axis=1) + regularization * np.square(theta).sum(axis=(1, 2))
-    total = targets.sum(axis=2, keepdims=True)
+    total = _totals(targets)[..., None]
     if theta.shape[1] == 1:
         p = expit(logits)
         residual = total * p - targets[..., 1:]
@@ -163,7 +168,7 @@ def _derivatives(
     """Value, gradient and Hessian of each student's objective."""
     n_students, n_outputs, width = theta.shape
     value, slope, p = _value_and_slope(theta, design, targets, regularization)
-    total = targets.sum(axis=2, keepdims=True)
+    total = _totals(targets)[..., None]
     if n_outputs == 1:
         weights = (total * p * (1 - p))[..., None]
     else:
