@@ -1,7 +1,7 @@
 """DPNR (Lyu, He and Li, Findings of EMNLP 2020) on AG news: tables 2, 3, 4, 5 and 7.
 
 The encoder is the mean of GloVe vectors with trained layers behind it (the paper: BERT), 64 outputs (the paper: 768).
-What follows it, for rows that are mapped onto [0, 1]:
+Encoders are trained with the noise that follows (algorithm 1), on rows that are mapped onto [0, 1]:
 
 - ``scalar``: one draw for the whole row, which is what the public code does; the row minus its least value
   is the row without noise, so that no epsilon holds;
@@ -9,12 +9,12 @@ What follows it, for rows that are mapped onto [0, 1]:
 - ``iid``: Lap(1 / epsilon) for each coordinate, as printed; the exact epsilon is 64 times the claimed one;
 - ``exact``: Lap(64 / epsilon) for each coordinate, which keeps epsilon;
 - ``codes``: the learned codes of ``FederateClassifier`` at the same epsilon, trained with their noise;
-- ``none``, and ``adversary``: no noise, and adversaries for the five persons instead.
+- ``none``, and ``adversary``: no noise, and adversaries for the five persons instead, of three weights.
 """
 
 import math
 import warnings
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ DIMENSIONS = 64
 EPSILONS = (0.05, 0.1, 0.5, 1.0, 5.0)
 RATES = (0.1, 0.3, 0.5, 0.8)
 NOISES = ("scalar", "iid", "exact", "codes")
+ADVERSARIES = {"adversary": 1.0, "adversary 10": 10.0, "adversary 100": 100.0}  # and their weights
 
 TABLE_2 = {math.inf: 78.75, 0.05: 80.87, 0.1: 80.78, 0.5: 79.71, 1.0: 79.36, 5.0: 79.59}
 TABLE_3 = {0.1: 80.71, 0.3: 79.18, 0.5: 77.42, 0.8: 69.57}
@@ -45,7 +46,9 @@ TABLE_7 = {
 }
 LABELS = {
     "none": "NON-PRIV",
-    "adversary": "ADV",
+    "adversary": "ADV, weight 1",
+    "adversary 10": "ADV, weight 10",
+    "adversary 100": "ADV, weight 100",
     "scalar": "DPNR, one draw per row (public code)",
     "recovered": "the same, least value of each row subtracted",
     "iid": "DPNR, Lap(1/ε) per coordinate (as printed)",
@@ -61,7 +64,7 @@ def cells(mode: str) -> list[dict[str, Any]]:
         plan += [("iid", 5.0, 0.0, False), ("codes", 5.0, 0.0, False), ("scalar", 1.0, 0.8, False)]
         seeds, epochs = 1, 6
     else:
-        plan = [("none", math.inf, 0.0, True), ("adversary", math.inf, 0.0, True), ("recovered", 0.05, 0.0, True)]
+        plan = [(noise, math.inf, 0.0, True) for noise in ("none", *ADVERSARIES)] + [("recovered", 0.05, 0.0, True)]
         plan += [(noise, epsilon, 0.0, epsilon == 0.05) for epsilon in EPSILONS for noise in NOISES]
         plan += [(noise, 1.0, rate, False) for rate in RATES for noise in NOISES]
         seeds, epochs = 5, 15
@@ -174,7 +177,8 @@ def _release(cell: dict[str, Any]) -> tuple[np.ndarray, np.ndarray, Any]:
         encoder, head = model.split()
         released = encoder.transform(rows)
         return released, head.predict(released), model.privacy_
-    hidden = _encoded(*settings, 1.0 if noise == "adversary" else 0.0)
+    scale = _training_scale(noise, cell["epsilon"])
+    hidden = _encoded(*settings, scale, noise in ("scalar", "recovered"), ADVERSARIES.get(noise, 0.0))
     train, _, _, labels, _, _ = _documents(*settings[:2])
     noisy = noise in ("iid", "exact")
     calibration = "published" if noise == "iid" else "exact"
@@ -250,14 +254,25 @@ def _rows(rate: float, seed: int) -> np.ndarray:
     return StandardScaler().fit(rows[train]).transform(rows).astype(np.float32)
 
 
+def _training_scale(noise: str, epsilon: float) -> float:
+    """The scale of the noise that the encoder is trained with, which is that of what it will release."""
+    if noise == "none" or noise in ADVERSARIES:
+        return 0.0
+    return (DIMENSIONS if noise == "exact" else 1) / epsilon
+
+
 @lru_cache(maxsize=2)
-def _encoded(rate: float, seed: int, max_epochs: int, adversary_weight: float) -> np.ndarray:
-    """The layers behind the mean, trained on the topic (and against the persons)."""
+def _encoded(
+    rate: float, seed: int, max_epochs: int, scale: float, one_draw: bool, adversary_weight: float
+) -> np.ndarray:
+    """The layers behind the mean, trained on the topic with noise (or against the persons)."""
+    from benchmarks.reproduce._robust import RobustEncoder
     from skfairdp import FederateClassifier
 
     train, _, _, labels, persons, _ = _documents(rate, seed)
     model = FederateClassifier(
         math.inf,
+        encoder=partial(RobustEncoder, n_outputs=DIMENSIONS, scale=scale, one_draw=one_draw),
         n_components=DIMENSIONS,
         adversary_weight=adversary_weight,
         max_epochs=max_epochs,

@@ -1,17 +1,11 @@
 """Table 2 of the FEDERATE paper: attributes of CelebA. See ``_federate``."""
 
 from functools import partial
-from pathlib import Path
 
-import pandas as pd
-
-from benchmarks.reproduce._federate import cells_of, figures_of, follow_up, measure, tables
+from benchmarks.reproduce._federate import cells_of, follow_up, measure
+from benchmarks.reproduce._federate_tables import figures_of, tables
 
 __all__ = ["cells", "figures", "follow_up", "measure", "tables"]
 
 cells = partial(cells_of, "celeba")
-
-
-def figures(frame: pd.DataFrame, folder: Path) -> None:
-    """Gap over accuracy of every setting."""
-    figures_of(frame, folder / "federate-celeba.svg")
+figures = partial(figures_of, data="celeba")
