@@ -129,31 +129,39 @@ def _span(values: set[float]) -> str:
 def figures_of(frame: pd.DataFrame, folder: Path, data: str) -> None:
     """Figure 3: best gap in intervals of accuracy, on validation rows. Figure 4: accuracy and leakage over epsilon."""
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import MultipleLocator
 
     folder.mkdir(parents=True, exist_ok=True)
     grid = frame[frame["stage"] == "grid"]
-    figure, axis = plt.subplots(figsize=(5.5, 3.6), layout="constrained")
+    figure, axis = plt.subplots(figsize=(7, 3.6), layout="constrained")
     for method, (colour, line, marker) in STYLES.items():
         curve = best_gaps(grid[grid["method"] == method])
         if len(curve):
             axis.plot(curve.index, curve, line, color=colour, marker=marker, markersize=4, label=method)
     axis.set(xlabel="validation accuracy, % (middle of an interval of one point)", ylabel="least TPR-gap, %")
-    axis.legend(frameon=False, fontsize=7)
+    axis.xaxis.set_major_locator(MultipleLocator(1))
+    figure.legend(frameon=False, fontsize=7, handlelength=4, loc="outside right upper")
     figure.savefig(folder / f"federate-{data}-figure-3.svg")
     plt.close(figure)
     by_epsilon = _by_epsilon(frame)
     if not len(by_epsilon):
         return
-    figure, axes = plt.subplots(1, 2, figsize=(8, 3.2), layout="constrained")
+    figure, axes = plt.subplots(1, 2, figsize=(9, 3.2), layout="constrained")
     for method, rows in by_epsilon.groupby("method", sort=False):
         colour, line, marker = STYLES[method]
         for axis, column in zip(axes, ("accuracy", "leakage")):
             mean = rows.groupby("epsilon")[column].mean()
             axis.plot(mean.index, mean, line, color=colour, marker=marker, markersize=4, label=method)
     axes[0].set(xlabel="claimed ε", ylabel="accuracy, %")
-    axes[1].axhline(grid["majority"].mean(), color="0.6", linestyle=":", linewidth=1, label="largest group")
+    plain = frame[(frame["stage"] == "chosen") & (frame["method"] == "Unconstrained")]["leakage"].mean()
+    axes[1].axhline(plain, color="0.4", linestyle="-.", linewidth=1)
+    axes[1].axhline(grid["majority"].mean(), color="0.4", linestyle=":", linewidth=1)
+    for height, name, above in ((plain, "no noise", -9), (grid["majority"].mean(), "largest group", 12)):
+        axes[1].annotate(name, (16, height), xytext=(0, above), textcoords="offset points", ha="right", fontsize=7)
     axes[1].set(xlabel="claimed ε", ylabel="leakage, %")
-    axes[1].legend(frameon=False, fontsize=7)
+    figure.legend(
+        *axes[0].get_legend_handles_labels(), frameon=False, fontsize=7, handlelength=4, loc="outside right upper"
+    )
     figure.savefig(folder / f"federate-{data}-figure-4.svg")
     plt.close(figure)
 
