@@ -154,10 +154,11 @@ def figures_of(frame: pd.DataFrame, folder: Path, data: str) -> None:
             axis.plot(mean.index, mean, line, color=colour, marker=marker, markersize=4, label=method)
     axes[0].set(xlabel="claimed ε", ylabel="accuracy, %")
     plain = frame[(frame["stage"] == "chosen") & (frame["method"] == "Unconstrained")]["leakage"].mean()
-    axes[1].axhline(plain, color="0.4", linestyle="-.", linewidth=1)
-    axes[1].axhline(grid["majority"].mean(), color="0.4", linestyle=":", linewidth=1)
-    for height, name, above in ((plain, "no noise", -9), (grid["majority"].mean(), "largest group", 12)):
-        axes[1].annotate(name, (16, height), xytext=(0, above), textcoords="offset points", ha="right", fontsize=7)
+    largest = grid["majority"].mean()
+    for height, name, style in ((plain, "no noise", "-."), (largest, "largest group", ":")):
+        axes[1].axhline(height, color="0.4", linestyle=style, linewidth=1)
+        axes[1].annotate(name, (16, height), xytext=(0, -9), textcoords="offset points", ha="right", fontsize=7)
+    axes[1].set_ylim(bottom=largest - 0.15 * (plain - largest))  # room for the name below the line
     axes[1].set(xlabel="claimed ε", ylabel="leakage, %")
     figure.legend(
         *axes[0].get_legend_handles_labels(), frameon=False, fontsize=7, handlelength=4, loc="outside right upper"
