@@ -157,7 +157,7 @@ def figures_of(frame: pd.DataFrame, folder: Path, data: str) -> None:
     largest = grid["majority"].mean()
     for height, name, style in ((plain, "no noise", "-."), (largest, "largest group", ":")):
         axes[1].axhline(height, color="0.4", linestyle=style, linewidth=1)
-        axes[1].annotate(name, (16, height), xytext=(0, -9), textcoords="offset points", ha="right", fontsize=7)
+        axes[1].annotate(name, (16, height), xytext=(0, -12), textcoords="offset points", ha="right", fontsize=7)
     axes[1].set_ylim(bottom=largest - 0.15 * (plain - largest))  # room for the name below the line
     axes[1].set(xlabel="claimed ε", ylabel="leakage, %")
     figure.legend(

@@ -181,7 +181,8 @@ def figures(frame: pd.DataFrame, folder: Path) -> None:
                         )
                 axes[0, column].set(title=data, xscale="log", yscale="log", ylabel="gap of excessive risk")
                 axes[1, column].set(xscale="log", xlabel="exact ε", ylabel="accuracy, %")
-        axes[0, 0].legend(frameon=False, fontsize=7)
+        handles = axes[0, 0].get_legend_handles_labels()
+        figure.legend(*handles, frameon=False, fontsize=7, handlelength=4, ncols=5, loc="outside lower center")
         _save(figure, folder / "pate-figure-7.svg")
 
 
