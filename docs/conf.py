@@ -49,7 +49,7 @@ templates_path = ["_templates"]
 html_theme = "pydata_sphinx_theme"
 html_title = "skfairdp"
 html_static_path = ["_static"]
-html_sidebars = {"changelog": [], "contributing": []}
+html_sidebars = {"changelog": [], "contributing": [], "reproduction": []}
 html_theme_options = {
     "show_toc_level": 2,
     "navigation_with_keys": False,

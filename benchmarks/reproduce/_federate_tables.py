@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.reproduce._federate import selections
-from benchmarks.reproduce._tables import number, spread
+from benchmarks.reproduce._tables import NOTHING, number, spread
 
 TITLES = {"accuracy": "accuracy", "tpr_gap": "TPR-gap", "leakage": "leakage", "mdl": "MDL, kbit"}
 
@@ -55,7 +55,8 @@ def tables(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
         for method, epsilon, picks in selections(grid)
         if epsilon is None or epsilon == least
     ]
-    rows.append({"method": "largest group", "leakage": f"- / {spread(grid.groupby('seed')['majority'].mean())}"})
+    largest = spread(grid.groupby("seed")["majority"].mean())
+    rows.append({"method": "largest group", "leakage": f"{NOTHING} / {largest}"})
     cost = {
         "cells": len(frame),
         "CPU seconds of a cell, median": f"{frame['cpu_seconds'].median():.1f}",
@@ -86,7 +87,7 @@ def _line(method: str, epsilon: float | None, picks: list[dict[str, Any]], frame
         "exact ε": _span(set(of_method["exact_epsilon"].round(6))),
     }
     for column, title, published in zip(TITLES, TITLES.values(), everything or (math.nan,) * 4):
-        row[title] = f"{number(published)} / {spread(values[column]) if len(values[column]) else '-'}"
+        row[title] = f"{number(published)} / {spread(values[column]) if len(values[column]) else NOTHING}"
     return row | {"seeds": str(len(picks)), "settings": str(len(of_method) // len(picks))}
 
 

@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+PLUS_MINUS = "\u00a0±\u00a0"
+NOTHING = "\u2013"  # a hyphen at the beginning of a cell would be read as a list
+
 
 def frame_of(rows: list[dict[str, Any]]) -> pd.DataFrame:
     """One row per finished cell: its settings and its results side by side."""
@@ -15,16 +18,16 @@ def frame_of(rows: list[dict[str, Any]]) -> pd.DataFrame:
 
 
 def spread(values: Sequence[float], digits: int = 1) -> str:
-    """Mean and standard deviation over the seeds."""
+    """Mean and standard deviation over the seeds, which stay together on a line."""
     values = np.asarray(values, dtype=float)
-    deviation = values.std(ddof=1) if len(values) > 1 else math.nan
-    return f"{values.mean():.{digits}f} ± {deviation:.{digits}f}" if len(values) > 1 else f"{values.mean():.{digits}f}"
+    mean = f"{values.mean():.{digits}f}"
+    return f"{mean}{PLUS_MINUS}{values.std(ddof=1):.{digits}f}" if len(values) > 1 else mean
 
 
 def number(value: float) -> str:
     """A published number or an epsilon, as short as it is exact enough."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
-        return "-"
+        return NOTHING
     return "∞" if math.isinf(value) else f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
@@ -39,8 +42,8 @@ def pick(frame: pd.DataFrame, **settings: Any) -> pd.DataFrame:
 
 
 def cell_text(frame: pd.DataFrame, column: str, digits: int = 1, then: Callable[[str], str] = str) -> str:
-    """Text for the seeds in a frame, "-" where nothing was measured."""
-    return then(spread(frame[column], digits)) if len(frame) else "-"
+    """Text for the seeds in a frame, a dash where nothing was measured."""
+    return then(spread(frame[column], digits)) if len(frame) else NOTHING
 
 
 def markdown(table: pd.DataFrame) -> str:

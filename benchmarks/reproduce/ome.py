@@ -78,42 +78,45 @@ def measure(cell: dict[str, Any]) -> dict[str, Any]:
 
 
 def tables(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Published accuracy, ours with the published rates, ours with the epsilon kept, and the best at what is spent."""
-    columns = [data for data in NAMES if (frame["data"] == data).any()]
+    """For every published cell: ours with its rates, with its epsilon kept, and the best at the epsilon it spends."""
     rows = []
-    for (protocol, epsilon, factor), published in PUBLISHED.items():
-        calibration = "exact" if protocol == "none" else "published"
-        ours = pick(frame, protocol=protocol, epsilon=epsilon, factor=factor, calibration=calibration)
-        kept = pick(frame, protocol=protocol, epsilon=epsilon, factor=None, calibration="exact")
-        best = pick(frame, protocol="optimal", epsilon=f"as {protocol}", factor=factor)
-        if not len(ours):
-            continue
-        row = {"protocol": _name(protocol, factor), "claimed ε": number(epsilon), "exact ε": _exact(ours)}
-        for data, value in zip(NAMES, (*published, math.nan, math.nan)):
-            if data in columns:
-                others = [] if protocol == "none" else [kept, best]
-                texts = [cell_text(pick(of, data=data), "accuracy") for of in (ours, *others)]
-                row[NAMES[data]] = " / ".join([number(value), *texts])
-        rows.append(row)
-    for epsilon in (1.0, 10.0):
-        found = pick(frame, protocol="optimal", epsilon=epsilon)
-        if len(found):
-            row = {"protocol": "optimal", "claimed ε": number(epsilon), "exact ε": _exact(found)}
-            rows.append(row | {NAMES[data]: cell_text(pick(found, data=data), "accuracy") for data in columns})
-    guess = {"protocol": "majority class", "claimed ε": "0", "exact ε": "0"}
-    rows.append(guess | {NAMES[data]: cell_text(pick(frame, data=data), "majority") for data in columns})
-    runs = {"protocol": "number of runs", "claimed ε": "", "exact ε": ""}
-    rows.append(runs | {NAMES[data]: str(pick(frame, data=data)["seed"].nunique()) for data in columns})
-    return {"accuracy": pd.DataFrame(rows)}
+    for column, data in enumerate(NAMES):
+        of = pick(frame, data=data)
+        for (protocol, epsilon, factor), published in PUBLISHED.items() if len(of) else ():
+            calibration = "exact" if protocol == "none" else "published"
+            ours = pick(of, protocol=protocol, epsilon=epsilon, factor=factor, calibration=calibration)
+            kept = pick(of, protocol=protocol, epsilon=epsilon, factor=None, calibration="exact")
+            best = pick(of, protocol="optimal", epsilon=f"as {protocol}", factor=factor)
+            if len(ours):
+                row = {"data": NAMES[data], "protocol": _name(protocol, factor), "claimed ε": number(epsilon)}
+                row["published"] = number(published[column])
+                row |= {
+                    "exact ε": number(ours["exact_epsilon"].iloc[0]),
+                    "published rates": cell_text(ours, "accuracy"),
+                }
+                row["claimed ε kept"] = cell_text(kept, "accuracy") if protocol != "none" else ""
+                row["optimal at the exact ε"] = cell_text(best, "accuracy") if protocol != "none" else ""
+                rows.append(row | {"runs": str(ours["seed"].nunique())})
+        for epsilon in (1.0, 10.0):
+            found = pick(of, protocol="optimal", epsilon=epsilon)
+            if len(found):
+                row = {"data": NAMES[data], "protocol": "optimal", "claimed ε": number(epsilon)}
+                row |= {"exact ε": number(epsilon), "claimed ε kept": cell_text(found, "accuracy")}
+                rows.append(row | {"runs": str(found["seed"].nunique())})
+        if len(of):
+            guess = {"data": NAMES[data], "protocol": "majority class", "claimed ε": "0", "exact ε": "0"}
+            rows.append(guess | {"claimed ε kept": cell_text(of.drop_duplicates("seed"), "majority")})
+    return {"accuracy": pd.DataFrame(rows).fillna("")}
 
 
 def _name(protocol: str, factor: float | None) -> str:
-    return "no noise" if protocol == "none" else f"OME, λ = {factor:g}" if protocol == "ome" else protocol.upper()
-
-
-def _exact(frame: pd.DataFrame) -> str:
-    """Exact epsilons; they depend on the number of bits, and so on the data set."""
-    return ", ".join(number(value) for value in sorted(set(frame["exact_epsilon"].round(4))))
+    return (
+        "no noise"
+        if protocol == "none"
+        else f"OME, λ\u00a0=\u00a0{factor:g}"
+        if protocol == "ome"
+        else protocol.upper()
+    )
 
 
 def _encoder(cell: dict[str, Any], train: np.ndarray) -> Any:

@@ -12,7 +12,7 @@ import pytest
 from benchmarks.reproduce import _federate, _federate_tables, dpnr, ome, pate
 from benchmarks.reproduce.__main__ import TABLES, reproduce
 from benchmarks.reproduce._journal import Journal, key_of
-from benchmarks.reproduce._tables import frame_of, markdown, number, spread, write_tables
+from benchmarks.reproduce._tables import NOTHING, PLUS_MINUS, frame_of, markdown, number, spread, write_tables
 
 
 @pytest.mark.parametrize("mode", ["quick", "full"])
@@ -52,9 +52,9 @@ def test_federate_runs_the_papers_methods_weights_and_seeds(data):
 
 
 def test_mean_and_deviation():
-    assert spread([1.0, 2.0, 3.0]) == "2.0 ± 1.0"
+    assert spread([1.0, 2.0, 3.0]).replace(PLUS_MINUS, " ± ") == "2.0 ± 1.0"
     assert spread([2.0]) == "2.0"
-    assert [number(v) for v in (math.inf, math.nan, None, 6902.8, 0.05)] == ["∞", "-", "-", "6,903", "0.05"]
+    assert [number(v) for v in (math.inf, math.nan, None, 6902.8, 0.05)] == ["∞", NOTHING, NOTHING, "6,903", "0.05"]
 
 
 def test_markdown_and_csv(tmp_path):
@@ -75,9 +75,20 @@ def test_ome_puts_three_numbers_side_by_side():
             cell = {"data": "yelp", "protocol": "ome", "epsilon": 1.0, "factor": factor, "calibration": calibration}
             result = {"accuracy": accuracy + seed, "exact_epsilon": exact, "majority": 51.0}
             rows.append({"cell": {**cell, "seed": seed}, "result": result})
-    line = ome.tables(frame_of(rows))["accuracy"].iloc[0]
-    assert line["Yelp"] == "66.73 / 60.5 ± 0.7 / 50.5 ± 0.7 / -"
-    assert (line["claimed ε"], line["exact ε"]) == ("1", "6,903")
+    line, guess = ome.tables(frame_of(rows))["accuracy"].to_dict("records")
+    shown = {name: value.replace(PLUS_MINUS, " ± ") for name, value in line.items()}
+    assert shown == {
+        "data": "Yelp",
+        "protocol": "OME, λ\u00a0=\u00a0100",
+        "claimed ε": "1",
+        "published": "66.73",
+        "exact ε": "6,903",
+        "published rates": "60.5 ± 0.7",
+        "claimed ε kept": "50.5 ± 0.7",
+        "optimal at the exact ε": NOTHING,
+        "runs": "2",
+    }
+    assert guess["claimed ε kept"].replace(PLUS_MINUS, " ± ") == "51.0 ± 0.0"
 
 
 def federate_row(accuracy, gap, test=(80.0, 5.0), *, seed=0, method="Adversarial", **settings):
@@ -96,7 +107,7 @@ def test_federate_chooses_on_validation_rows_within_one_point():
     assert cell["settings"]["w"] == 2
     line = _federate_tables.tables(frame_of(rows))["methods"].iloc[0]
     assert line["accuracy"] == "83.14 / 82.0"
-    assert line["leakage"] == "78.2 / -"
+    assert line["leakage"] == f"78.2 / {NOTHING}"
     assert (line["seeds"], line["settings"]) == ("1", "5")
     # What was measured afterwards belongs to the chosen setting, whatever else was measured.
     for leakage, w in ((70.0, 2), (90.0, 1)):
@@ -186,4 +197,4 @@ def test_documented_tables_of_federate_follow_the_protocol(data):
     assert set(lines["seeds"].astype(str)) == {"5"}
     # Settings are those of the harness as it is: a table of an earlier grid would be found out here.
     counts = {method: len(grid) for method, grid in _federate.methods(data).items()}
-    assert lines.groupby("method")["settings"].max().astype(int).to_dict() == counts
+    assert lines["settings"].astype(int).groupby(lines["method"]).max().to_dict() == counts
