@@ -83,10 +83,15 @@ def selections(grid: pd.DataFrame) -> list[tuple[str, float | None, list[dict[st
     return found
 
 
+def name_of(cell: dict[str, Any]) -> str:
+    """What a cell of the grid and the cell that follows it up have in common."""
+    return f"{cell['seed']} {cell['method']} {cell['settings']}"
+
+
 def follow_up(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """The chosen settings, each once, for their leakage and description length."""
     picks = [pick for _, _, of in selections(frame[frame["stage"] == "grid"]) for pick in of]
-    wanted = {f"{pick['seed']} {pick['method']} {pick['settings']}": pick for pick in picks}
+    wanted = {name_of(pick): pick for pick in picks}
     names = ("data", "method", "settings", "training", "seed")
     return [{"stage": "chosen", **{name: pick[name] for name in names}} for pick in wanted.values()]
 

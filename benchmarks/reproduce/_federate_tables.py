@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from benchmarks.reproduce._federate import selections
-from benchmarks.reproduce._tables import NOTHING, number, spread
+from benchmarks.reproduce._federate import name_of, selections
+from benchmarks.reproduce._tables import NOTHING, number, save_figure, spread
 
 TITLES = {"accuracy": "accuracy", "tpr_gap": "TPR-gap", "leakage": "leakage", "mdl": "MDL, kbit"}
 
@@ -93,11 +93,8 @@ def _line(method: str, epsilon: float | None, picks: list[dict[str, Any]], frame
 
 def _found(picks: list[dict[str, Any]], frame: pd.DataFrame) -> dict[str, list[float]]:
     """What was measured of the chosen cells, and of what they release as far as that is finished."""
-    after = {
-        f"{row['seed']} {row['method']} {row['settings']}": row
-        for row in frame[frame["stage"] == "chosen"].to_dict("records")
-    }
-    later = [after.get(f"{pick['seed']} {pick['method']} {pick['settings']}") for pick in picks]
+    after = {name_of(row): row for row in frame[frame["stage"] == "chosen"].to_dict("records")}
+    later = [after.get(name_of(pick)) for pick in picks]
     values = {"accuracy": [pick["test"][0] for pick in picks], "tpr_gap": [pick["test"][1] for pick in picks]}
     return values | {name: [row[name] for row in later if row is not None] for name in ("leakage", "mdl")}
 
@@ -132,7 +129,6 @@ def figures_of(frame: pd.DataFrame, folder: Path, data: str) -> None:
     import matplotlib.pyplot as plt
     from matplotlib.ticker import MultipleLocator
 
-    folder.mkdir(parents=True, exist_ok=True)
     grid = frame[frame["stage"] == "grid"]
     figure, axis = plt.subplots(figsize=(7, 3.6), layout="constrained")
     for method, (colour, line, marker) in STYLES.items():
@@ -142,8 +138,7 @@ def figures_of(frame: pd.DataFrame, folder: Path, data: str) -> None:
     axis.set(xlabel="validation accuracy, % (middle of an interval of one point)", ylabel="least TPR-gap, %")
     axis.xaxis.set_major_locator(MultipleLocator(1))
     figure.legend(frameon=False, fontsize=7, handlelength=4, loc="outside right upper")
-    figure.savefig(folder / f"federate-{data}-figure-3.svg")
-    plt.close(figure)
+    save_figure(figure, folder / f"federate-{data}-figure-3.svg")
     by_epsilon = _by_epsilon(frame)
     if not len(by_epsilon):
         return
@@ -164,8 +159,7 @@ def figures_of(frame: pd.DataFrame, folder: Path, data: str) -> None:
     figure.legend(
         *axes[0].get_legend_handles_labels(), frameon=False, fontsize=7, handlelength=4, loc="outside right upper"
     )
-    figure.savefig(folder / f"federate-{data}-figure-4.svg")
-    plt.close(figure)
+    save_figure(figure, folder / f"federate-{data}-figure-4.svg")
 
 
 def best_gaps(rows: pd.DataFrame) -> pd.Series:

@@ -1,7 +1,7 @@
 """From finished cells to tables: mean and standard deviation over seeds, as Markdown and CSV."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,9 +41,19 @@ def pick(frame: pd.DataFrame, **settings: Any) -> pd.DataFrame:
     return frame[keep]
 
 
-def cell_text(frame: pd.DataFrame, column: str, digits: int = 1, then: Callable[[str], str] = str) -> str:
+def cell_text(frame: pd.DataFrame, column: str, digits: int = 1) -> str:
     """Text for the seeds in a frame, a dash where nothing was measured."""
-    return then(spread(frame[column], digits)) if len(frame) else NOTHING
+    return spread(frame[column], digits) if len(frame) else NOTHING
+
+
+def save_figure(figure: Any, path: Path) -> None:
+    """Write and close a figure; the same numbers give the same file."""
+    import matplotlib.pyplot as plt
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with plt.rc_context({"svg.hashsalt": path.stem}):
+        figure.savefig(path, metadata={"Date": None})
+    plt.close(figure)
 
 
 def markdown(table: pd.DataFrame) -> str:

@@ -1,8 +1,9 @@
 """OME (Lyu, Li, He and Xiao, SIGIR 2020), tables 1 and 2: accuracy on randomised bits.
 
 Mean GloVe vectors of 100 dimensions (the paper: 50 dimensions for reviews, BERT for the other two), 1 + 4 + 5 bits
-for each. The classifier is the paper's: one hidden layer, dropout of a half on its input, 50 epochs of stochastic
-gradient descent with momentum. ``published`` are the paper's rates and ``exact`` those that keep the epsilon.
+for each. The classifier is the paper's: one hidden layer, dropout of a half on its input, 50 epochs (20 for
+the other two) of stochastic gradient descent with momentum. ``published`` are the paper's rates and ``exact`` those
+that keep the epsilon.
 """
 
 import math

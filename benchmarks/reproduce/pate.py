@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from benchmarks.reproduce._tables import number, spread
+from benchmarks.reproduce._tables import number, save_figure, spread
 
 ROWS = 200
 NOISE = 50.0
@@ -143,7 +143,6 @@ def figures(frame: pd.DataFrame, folder: Path) -> None:
     """Pictures in the style of figures 2, 4 with 3, 5 and 7."""
     import matplotlib.pyplot as plt
 
-    folder.mkdir(parents=True, exist_ok=True)
     sweep, labels = _lines(frame, "sweep"), _lines(frame, "labels")
     panels = [("sensitivity", "model sensitivity"), ("gap", "gap of excessive risk"), ("accuracy", "accuracy")]
     if len(sweep):
@@ -158,7 +157,7 @@ def figures(frame: pd.DataFrame, folder: Path) -> None:
             axis.plot(bins[:, 0], bins[:, 1], marker="o", markersize=3, label=data)
         axis.set(xlabel="input norm (mean of a fifth of the rows)", ylabel="model sensitivity")
         axis.legend(frameon=False, fontsize=7)
-        _save(figure, folder / "pate-figure-5.svg")
+        save_figure(figure, folder / "pate-figure-5.svg")
     labels = labels[labels["n_teachers"] == 150] if len(labels) else labels
     if len(labels):
         names = [data for data in DATA if (labels["data"] == data).any()]
@@ -183,7 +182,7 @@ def figures(frame: pd.DataFrame, folder: Path) -> None:
                 axes[1, column].set(xscale="log", xlabel="exact ε", ylabel="accuracy, %")
         handles = axes[0, 0].get_legend_handles_labels()
         figure.legend(*handles, frameon=False, fontsize=7, handlelength=4, ncols=5, loc="outside lower center")
-        _save(figure, folder / "pate-figure-7.svg")
+        save_figure(figure, folder / "pate-figure-7.svg")
 
 
 def _over(lines: pd.DataFrame, x: str, title: str, panels: list[tuple[str, str]], path: Path) -> None:
@@ -200,14 +199,7 @@ def _over(lines: pd.DataFrame, x: str, title: str, panels: list[tuple[str, str]]
                 axis.plot(mean.index, mean, marker="o", markersize=3, label=data)
             axis.set(xlabel=title, ylabel=label, xscale="log" if x == "penalty" else "linear", title=student)
     axes[0, 0].legend(frameon=False, fontsize=7)
-    _save(figure, path)
-
-
-def _save(figure: Any, path: Path) -> None:
-    import matplotlib.pyplot as plt
-
-    figure.savefig(path)
-    plt.close(figure)
+    save_figure(figure, path)
 
 
 def _lines(frame: pd.DataFrame, figure: str) -> pd.DataFrame:
