@@ -13,6 +13,7 @@ FLOORS = {
     "__init__": 0,
     "exceptions": 0,
     "_sklearn": 0,
+    "_process": 0,
     "_rng": 0,
     "_validation": 0,
     "_base": 0,
