@@ -38,8 +38,10 @@ _HOME = {
     "PrivacyGuarantee": "accounting",
     "PrivacyLeakWarning": "exceptions",
     "PrivacyLedger": "accounting",
+    "PrivateScaler": "preprocessing",
+    "PublicScaler": "preprocessing",
     "RelaxationThreshold": "model_selection",
-    "ReleaseMixin": "accounting",
+    "ReleaseMixin": "release",
     "RepresentationDisplay": "inspection",
     "SensitiveFeaturesNotRoutedError": "exceptions",
     "SensitivityBounds": "metrics",
@@ -106,6 +108,7 @@ _HOME = {
     "online_code_length": "metrics",
     "pareto_front": "model_selection",
     "pate_fairness": "ensemble",
+    "pipeline_guarantee": "release",
     "pure_rdp": "accounting",
     "renyi_delta": "accounting",
     "renyi_epsilon": "accounting",
@@ -131,6 +134,7 @@ _FOLDERS = (
     "model_selection",
     "neural",
     "preprocessing",
+    "release",
     "report",
 )
 

@@ -4,6 +4,7 @@ import os
 import threading
 import weakref
 from types import TracebackType
+from typing import ClassVar
 
 _token = os.urandom(16)
 
@@ -25,7 +26,7 @@ class ProcessLock:
         Let a fork wait until the lock is free, for what must not be copied half-way (an open transaction).
     """
 
-    _all: "weakref.WeakSet[ProcessLock]" = weakref.WeakSet()
+    _all: ClassVar["weakref.WeakSet[ProcessLock]"] = weakref.WeakSet()
 
     def __init__(self, *, held_over_fork: bool = False):
         self._lock = threading.RLock()

@@ -1,42 +1,46 @@
 """Where randomness comes from.
 
 ``random_state=None`` means the operating system's entropy, and never the global
-stream of NumPy or torch. An int, ``SeedSequence``, ``Generator`` or
-``RandomState`` gives a reproducible stream, which is for tests and experiments:
-noise protects nobody from a person who knows the seed.
+stream of NumPy or torch. An int or ``SeedSequence`` gives a reproducible stream, which is
+for tests and experiments: noise protects nobody from a person who knows the seed, nor from
+one who sees two releases that start from it. A ``Generator`` or ``RandomState`` decides what
+is trained and how rows are split, but never the noise of a release: scikit-learn's ``clone``
+copies it, and two copies would draw the same noise.
 
-A stream belongs to one process. A seeded stream that wakes up in another one (a
-fork, or a pickle sent to a worker) starts a stream of its own, because two
-workers with the same noise give away the difference of their rows. Inside one
-process a pickled copy continues where the original stood.
+A stream draws its words once. A copy of it (``copy``, ``pickle``, a forked process) reads
+the operating system instead, because two holders of the same noise give away the
+difference of their rows.
 """
 
+import hashlib
 import os
-import threading
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 
+from skfairdp._process import ProcessLock, process_token
+
 RandomState: TypeAlias = int | np.integer | np.random.SeedSequence | np.random.Generator | np.random.RandomState | None
 
-_process_token = os.urandom(16)
+_waking = ProcessLock()
 
 
-_waking = threading.Lock()
+@dataclass(frozen=True)
+class SeedIdentity:
+    """Tells whether two releases drew the same noise.
 
+    Attributes
+    ----------
+    seed : str
+        A fingerprint of the seed.
+    stream : str
+        Which stream that was started from it: one stream never draws a word twice, and two streams from the same
+        seed draw the same words.
+    """
 
-def _renew_process_token() -> None:
-    global _process_token, _waking
-    _process_token = os.urandom(16)
-    _waking = threading.Lock()  # another thread of the parent may have held it, and is not here to let go
-
-
-if hasattr(os, "register_at_fork"):  # absent on Windows, which does not fork
-    os.register_at_fork(after_in_child=_renew_process_token)
-
-
-def _entropy_words() -> list[int]:
-    return [int(word) for word in np.frombuffer(os.urandom(16), dtype=np.uint32)]
+    seed: str
+    stream: str
 
 
 class RandomStream:
@@ -51,22 +55,34 @@ class RandomStream:
     ----------
     secure : bool
         Whether the words come from the operating system, so that nobody can replay them.
+    identity : SeedIdentity or None
+        Of a reproducible stream.
     """
 
     def __init__(self, seed_sequence: np.random.SeedSequence | None = None):
         self.secure = seed_sequence is None
-        self._token = _process_token
+        self.identity = (
+            None if seed_sequence is None else SeedIdentity(_fingerprint(seed_sequence), os.urandom(8).hex())
+        )
+        self._token = process_token()
         self._generator = np.random.Generator(np.random.PCG64DXSM(seed_sequence))
+
+    def __reduce__(self) -> tuple:
+        return RandomStream, ()  # copies and pickles must not repeat the words that the original is going to draw
+
+    def _wake(self) -> None:
+        """Start anew in a forked child: its parent goes on with the words that both remember."""
+        if self._token != process_token():
+            with _waking:
+                if self._token != process_token():  # the first thread to come here has not done it yet
+                    self.secure, self.identity = True, None
+                    self._generator = np.random.Generator(np.random.PCG64DXSM())
+                    self._token = process_token()
 
     @property
     def generator(self) -> np.random.Generator:
         """A NumPy generator on this stream, for draws that protect nobody (initial weights, shuffling)."""
-        if self._token != _process_token:
-            with _waking:
-                if self._token != _process_token:  # the first thread to come here has not done it yet
-                    own = np.random.SeedSequence([self._generator.bit_generator.random_raw(), *_entropy_words()])
-                    self._generator = np.random.Generator(np.random.PCG64DXSM(own))
-                    self._token = _process_token
+        self._wake()
         return self._generator
 
     def uint32(self, n: int) -> np.ndarray:
@@ -78,9 +94,10 @@ class RandomStream:
         return self._words(n, np.uint64)
 
     def _words(self, n: int, dtype: type[np.unsignedinteger]) -> np.ndarray:
+        self._wake()
         if self.secure:
             return np.frombuffer(os.urandom(n * np.dtype(dtype).itemsize), dtype=dtype)
-        return self.generator.integers(0, np.iinfo(dtype).max, size=n, dtype=dtype, endpoint=True)
+        return self._generator.integers(0, np.iinfo(dtype).max, size=n, dtype=dtype, endpoint=True)
 
     def seed(self) -> int:
         """Draw a seed for a library that wants an int below 2**32 (scikit-learn, torch)."""
@@ -88,6 +105,7 @@ class RandomStream:
 
     def spawn(self, n: int) -> list["RandomStream"]:
         """Make ``n`` streams, independent of each other and of this one: one for each worker."""
+        self._wake()
         if self.secure:
             return [RandomStream() for _ in range(n)]
         words = self.uint64(4 * n).reshape(n, 4)
@@ -95,10 +113,10 @@ class RandomStream:
 
 
 def random_stream(random_state: "RandomState | RandomStream" = None) -> RandomStream:
-    """Turn a ``random_state`` into a stream.
+    """Turn a ``random_state`` into a stream for draws that protect nobody.
 
     A ``Generator`` or ``RandomState`` is advanced, so that two objects which are
-    given the same one draw different noise.
+    given the same one draw different words.
     """
     if isinstance(random_state, RandomStream):
         return random_state
@@ -119,6 +137,29 @@ def random_stream(random_state: "RandomState | RandomStream" = None) -> RandomSt
     )
 
 
+def noise_stream(random_state: "RandomState | RandomStream" = None) -> RandomStream:
+    """Turn a ``random_state`` into a stream for the noise of a release.
+
+    A ``Generator`` or ``RandomState`` gives the operating system's entropy: whoever passes one has not asked for
+    noise that repeats, and its copies in clones would repeat it.
+    """
+    if isinstance(random_state, np.random.Generator | np.random.RandomState):
+        return RandomStream()
+    return random_stream(random_state)
+
+
+def training_and_noise_streams(random_state: "RandomState | RandomStream" = None) -> tuple[RandomStream, RandomStream]:
+    """Turn a ``random_state`` into a stream to train by, and one for the noise of releases."""
+    noise = noise_stream(random_state)
+    fresh_noise = isinstance(random_state, np.random.Generator | np.random.RandomState)
+    return (random_stream(random_state) if fresh_noise else noise), noise
+
+
 def spawn(random_state: "RandomState | RandomStream", n: int) -> list[RandomStream]:
     """Make ``n`` independent streams from a ``random_state``, one for each worker."""
     return random_stream(random_state).spawn(n)
+
+
+def _fingerprint(seed_sequence: np.random.SeedSequence) -> str:
+    """Name a seed by the words that it leads to: equal for an int and for a sequence made from it."""
+    return hashlib.sha256(seed_sequence.generate_state(8).tobytes()).hexdigest()[:16]

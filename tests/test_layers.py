@@ -20,6 +20,7 @@ FLOORS = {
     "mechanisms": 1,
     "accounting": 1,
     "neural": 1,
+    "release": 2,
     "metrics": 2,
     "preprocessing": 3,
     "adversarial": 3,
@@ -126,6 +127,18 @@ def test_what_is_allowed_passes():
     assert complaints("report", "from skfairdp.metrics import tpr_gap\nfrom sklearn.base import clone") == []
 
 
+def code_lines(source: str) -> int:
+    """Lines that are neither blank, nor comment, nor part of a docstring."""
+    documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+    prose: set[int] = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, documented) and ast.get_docstring(node, clean=False) is not None:
+            prose.update(range(node.body[0].lineno, node.body[0].end_lineno + 1))
+    lines = enumerate(source.splitlines(), 1)
+    return sum(i not in prose and bool(line.strip()) and not line.lstrip().startswith("#") for i, line in lines)
+
+
 def test_no_file_outgrows_its_room():
-    long = {str(p.relative_to(PACKAGE)): n for p in SOURCES if (n := len(p.read_text().splitlines())) > 400}
-    assert long == {}, "a file past 400 lines wants a second room"
+    assert code_lines('"""Two\nlines."""\n\n# why\nx = 1\n') == 1
+    long = {str(p.relative_to(PACKAGE)): n for p in SOURCES if (n := code_lines(p.read_text())) > 400}
+    assert long == {}, "a file past 400 lines of code wants a second room"

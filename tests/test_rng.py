@@ -11,7 +11,7 @@ import pytest
 from joblib import Parallel, delayed
 
 from skfairdp import _rng
-from skfairdp._rng import random_stream, spawn
+from skfairdp._rng import noise_stream, random_stream, spawn, training_and_noise_streams
 
 
 def words(stream, n=64):
@@ -84,13 +84,34 @@ def test_words_cover_their_whole_range():
         assert max(ones) < 2300
 
 
-def test_a_copy_in_this_process_continues_where_the_original_stood():
-    stream = random_stream(0)
+@pytest.mark.parametrize("random_state", [None, 0])
+def test_a_copy_never_draws_the_words_of_the_original(random_state):
+    stream = random_stream(random_state)
     words(stream)
-    loaded, deep = pickle.loads(pickle.dumps(stream)), copy.deepcopy(stream)
-    expected = words(stream)
-    assert words(loaded) == expected
-    assert words(deep) == expected
+    copies = [pickle.loads(pickle.dumps(stream)), copy.deepcopy(stream), copy.copy(stream)]
+    drawn = [words(one) for one in (*copies, stream)]
+    assert len({word for row in drawn for word in row}) == 4 * 64
+    assert all(one.secure for one in copies)
+
+
+@pytest.mark.parametrize("make", [np.random.default_rng, np.random.RandomState])
+def test_noise_never_follows_a_generator(make):
+    """scikit-learn's clone copies generators, and two clones must not draw the same noise."""
+    first, second = noise_stream(make(0)), noise_stream(make(0))
+    assert first.secure
+    assert words(first) != words(second)
+    training, noise = training_and_noise_streams(make(0))
+    assert noise.secure
+    assert words(training) == words(training_and_noise_streams(make(0))[0])
+
+
+def test_an_identity_tells_seeds_and_streams_apart():
+    first, again, other = random_stream(0).identity, random_stream(np.random.SeedSequence(0)).identity, random_stream(1)
+    assert first.seed == again.seed != other.identity.seed
+    assert first.stream != again.stream
+    children = [random_stream(0).spawn(1)[0].identity.seed for _ in range(2)]
+    assert children[0] == children[1] != first.seed
+    assert random_stream(None).identity is None
 
 
 def _draw(stream):

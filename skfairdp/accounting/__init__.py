@@ -1,7 +1,7 @@
 """What a release costs: guarantees, their composition, and the noise that an epsilon needs."""
 
-from skfairdp.accounting._composition import compose, compose_parallel
 from skfairdp.accounting._dropout import amplify_by_dropout, dropout_epsilon
+from skfairdp.accounting._events import ReleaseEvent
 from skfairdp.accounting._gaussian import (
     gaussian_delta,
     gaussian_epsilon,
@@ -10,6 +10,9 @@ from skfairdp.accounting._gaussian import (
     gaussian_sigma,
 )
 from skfairdp.accounting._gnmax import (
+    REPLACE_ONE,
+    VOTES_COVER,
+    VOTES_DO_NOT_COVER,
     binary_vote_rdp,
     confident_gnmax_guarantee,
     confident_gnmax_mu,
@@ -22,17 +25,37 @@ from skfairdp.accounting._gnmax_data import (
     gnmax_data_dependent_epsilon,
     gnmax_data_dependent_rdp,
 )
-from skfairdp.accounting._guarantee import PrivacyGuarantee
+from skfairdp.accounting._guarantee import (
+    KNOWN_SEED,
+    ONE_RELEASE,
+    REFUSED_TABLES,
+    REPLACE_ONE_RECORD,
+    TRAINING_DATA,
+    PrivacyGuarantee,
+    compose,
+    compose_parallel,
+)
 from skfairdp.accounting._ledger import PrivacyLedger
-from skfairdp.accounting._release import ReleaseMixin
-from skfairdp.accounting._renyi import gaussian_rdp, pure_rdp, renyi_delta, renyi_epsilon
+from skfairdp.accounting._registry import carried_ledgers, charge_release, receive_ledgers
+from skfairdp.accounting._renyi import DEFAULT_ORDERS, gaussian_rdp, pure_rdp, renyi_delta, renyi_epsilon
 
 __all__ = [
+    "DEFAULT_ORDERS",
+    "KNOWN_SEED",
+    "ONE_RELEASE",
+    "REFUSED_TABLES",
+    "REPLACE_ONE",
+    "REPLACE_ONE_RECORD",
+    "TRAINING_DATA",
+    "VOTES_COVER",
+    "VOTES_DO_NOT_COVER",
     "PrivacyGuarantee",
     "PrivacyLedger",
-    "ReleaseMixin",
+    "ReleaseEvent",
     "amplify_by_dropout",
     "binary_vote_rdp",
+    "carried_ledgers",
+    "charge_release",
     "compose",
     "compose_parallel",
     "confident_gnmax_data_dependent_rdp",
@@ -51,6 +74,7 @@ __all__ = [
     "gnmax_mu",
     "gnmax_noise_scale",
     "pure_rdp",
+    "receive_ledgers",
     "renyi_delta",
     "renyi_epsilon",
 ]

@@ -18,23 +18,22 @@ descriptions can be smaller; advanced composition and Renyi accounting lie above
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from scipy.special import gammaln
 
 from skfairdp._validation import check_delta
+from skfairdp.accounting._events import ReleaseEvent, repeats_noise
 from skfairdp.accounting._gaussian import (
     bisect_safely,
     gaussian_epsilon,
     gaussian_log_delta,
     gaussian_log_delta_above,
 )
-from skfairdp.accounting._guarantee import PrivacyGuarantee
 from skfairdp.accounting._renyi import gaussian_rdp, pure_rdp, renyi_delta
 
 _MAX_LOSSES = 1 << 16  # lattice points of the summed losses; a coarser lattice rounds epsilons up
@@ -45,60 +44,18 @@ _SLACK = 1e-10  # relative, for the rounding of sums of many probabilities
 _ROUNDING = 1e-9  # relative, so that three releases of 0.1 fit into a budget of 0.3
 
 
-def compose(guarantees: Iterable[PrivacyGuarantee], *, delta: float | None = None) -> PrivacyGuarantee:
-    """Price several releases of the same records together.
+def composed_price(events: Counter[ReleaseEvent], delta: float | None = None) -> tuple[float, float]:
+    """Compute an (epsilon, delta) that events cost together, given how often each occurred.
 
-    Parameters
-    ----------
-    guarantees : iterable of PrivacyGuarantee
-        The releases; later ones may have been chosen after looking at earlier ones.
-    delta : float, optional
-        The delta at which the total is wanted. By default the deltas of all releases that are not
-        Gaussian, added, plus the largest delta of those that are.
-
-    Returns
-    -------
-    PrivacyGuarantee
-        Pure releases cost the sum of their epsilons, or less where ``delta`` is given. Gaussian releases are
-        one Gaussian release, priced exactly. Anything else costs the least that its description proves.
-
-    Notes
-    -----
-    **Privacy.** The total holds for pairs of inputs that are neighbours under every relation that
-    occurs. A record-level guarantee also holds word by word, so that a mixture of units holds for words.
-
-    References
-    ----------
-    Kairouz, Oh and Viswanath, "The composition theorem for differential privacy", 2017.
-    Zhu, Dong and Wang, "Optimal accounting of differential privacy via characteristic function", 2022.
-
-    Examples
-    --------
-    >>> from skfairdp.accounting import PrivacyGuarantee, compose
-    >>> laplace = PrivacyGuarantee(0.1, mechanism="laplace")
-    >>> compose([laplace] * 100).epsilon
-    10.0
-    >>> round(compose([laplace] * 100, delta=1e-6).epsilon, 3)
-    4.775
+    Without a ``delta`` the deltas of all events that are not Gaussian are added to the largest delta of those
+    that are. Events that repeat their noise cost infinity.
     """
-    counts = Counter(guarantees)
-    if not counts:
-        raise ValueError("guarantees is empty; give at least one PrivacyGuarantee.")
-    for guarantee in counts:
-        if not isinstance(guarantee, PrivacyGuarantee):
-            raise TypeError(f"guarantees must hold PrivacyGuarantee objects; got {guarantee!r}.")
-    first = next(iter(counts))
-    if counts.total() == 1 and delta in (None, first.delta):
-        return first
-    return compose_counts(counts, delta=delta)
-
-
-def compose_counts(counts: Counter[PrivacyGuarantee], *, delta: float | None = None) -> PrivacyGuarantee:
-    """Compose guarantees that are given with how often each occurred."""
-    parts = _Parts.of(counts)
+    if repeats_noise(events):
+        return math.inf, 0.0
+    parts = _Parts.of(events)
     if delta is None:
-        plain = math.fsum(g.delta * n for g, n in counts.items() if g.gaussian_mu is None)
-        target = plain + max((g.delta for g in counts if g.gaussian_mu is not None), default=0.0)
+        plain = math.fsum(e.delta * n for e, n in events.items() if e.gaussian_mu is None)
+        target = plain + max((e.delta for e in events if e.gaussian_mu is not None), default=0.0)
         # Without a Gaussian part nothing was asked that the plain sums do not answer.
         epsilon = parts.summed_epsilon if parts.mu == 0 else parts.epsilon(min(target, 1.0))
     else:
@@ -106,87 +63,21 @@ def compose_counts(counts: Counter[PrivacyGuarantee], *, delta: float | None = N
         epsilon = parts.epsilon(target)
         if epsilon >= parts.summed_epsilon and parts.mu == 0 and parts.summed_delta <= target:
             target = parts.summed_delta  # the same epsilon holds at a smaller delta: say so
-    if target >= 1:
-        epsilon, target = math.inf, 0.0  # a delta of 1 promises nothing at any epsilon
-    every = list(counts)
-    return PrivacyGuarantee(
-        epsilon,
-        target,
-        releases=sum(g.releases * n for g, n in counts.items()),
-        published_epsilon=_published(every, math.fsum(_claimed(g) * n for g, n in counts.items())),
-        gaussian_mu=parts.mu if all(g.gaussian_mu is not None for g in every) else None,
-        sampling_error=min(parts.sampling_error, math.nextafter(1, 0)),
-        **_words(every),
-    )
+    return (epsilon, target) if target < 1 else (math.inf, 0.0)  # a delta of 1 promises nothing at any epsilon
 
 
-def compose_parallel(guarantees: Iterable[PrivacyGuarantee]) -> PrivacyGuarantee:
-    """Price releases of disjoint sets of records: each record pays for its own set alone.
-
-    Parameters
-    ----------
-    guarantees : iterable of PrivacyGuarantee
-        One for each set. That no record is in two sets is the caller's knowledge; nothing here can check it.
-
-    Returns
-    -------
-    PrivacyGuarantee
-        The largest epsilon and the largest delta.
-
-    Examples
-    --------
-    >>> from skfairdp.accounting import PrivacyGuarantee, compose_parallel
-    >>> compose_parallel([PrivacyGuarantee(e, mechanism="laplace") for e in (1.0, 3.0)]).epsilon
-    3.0
-    """
-    every = list(dict.fromkeys(guarantees))
-    if not every:
-        raise ValueError("guarantees is empty; give at least one PrivacyGuarantee.")
-    if len(every) == 1:
-        return every[0]
-    mus = [g.gaussian_mu for g in every if g.gaussian_mu is not None]
-    return PrivacyGuarantee(
-        max(g.epsilon for g in every),
-        max(g.delta for g in every),
-        releases=max(g.releases for g in every),
-        published_epsilon=_published(every, max(_claimed(g) for g in every)),
-        gaussian_mu=max(mus) if len(mus) == len(every) else None,
-        sampling_error=max(g.sampling_error for g in every),
-        **_words(every),
-    )
-
-
-def fits(counts: Counter[PrivacyGuarantee], epsilon: float, delta: float) -> bool:
-    """Tell whether these releases together stay within an (epsilon, delta)."""
+def fits(events: Counter[ReleaseEvent], epsilon: float, delta: float) -> bool:
+    """Tell whether these events together stay within an (epsilon, delta)."""
     if math.isinf(epsilon):
         return True
-    parts = _Parts.of(counts)
+    if repeats_noise(events):
+        return False
+    parts = _Parts.of(events)
     epsilon *= 1 + _ROUNDING
     if parts.summed_delta <= delta * (1 + _ROUNDING) and parts.summed_epsilon <= epsilon:
         return True
     # At delta 0 the sums above are exact; a profile that underflows to 0 would be taken for one that is 0.
     return delta > 0 and parts.delta_bound(epsilon) <= delta
-
-
-def _claimed(guarantee: PrivacyGuarantee) -> float:
-    return guarantee.epsilon if guarantee.published_epsilon is None else guarantee.published_epsilon
-
-
-def _published(every: Sequence[PrivacyGuarantee], claim: float) -> float | None:
-    return None if all(g.published_epsilon is None for g in every) else claim
-
-
-def _words(every: Sequence[PrivacyGuarantee]) -> dict[str, Any]:
-    """Return what a composed guarantee says beside its numbers."""
-    neighbours = list(dict.fromkeys(g.neighbours for g in every))
-    return {
-        "mechanism": " + ".join(dict.fromkeys(g.mechanism for g in every)),
-        "unit": "word" if any(g.unit == "word" for g in every) else "record",
-        "neighbours": neighbours[0] if len(neighbours) == 1 else "pairs that are all of: " + "; ".join(neighbours),
-        "reproducible": any(g.reproducible for g in every),
-        "covers": "; ".join(dict.fromkeys(g.covers for g in every)),
-        "does_not_cover": tuple(dict.fromkeys(sentence for g in every for sentence in g.does_not_cover)),
-    }
 
 
 @dataclass(frozen=True)
@@ -201,11 +92,11 @@ class _Parts:
     summed_delta: float
 
     @classmethod
-    def of(cls, counts: Counter[PrivacyGuarantee]) -> "_Parts":
+    def of(cls, counts: Counter[ReleaseEvent]) -> "_Parts":
         plain: Counter[float] = Counter()
-        for guarantee, n in counts.items():
-            if guarantee.gaussian_mu is None and guarantee.epsilon > 0:
-                plain[guarantee.epsilon] += n
+        for event, n in counts.items():
+            if event.gaussian_mu is None and event.epsilon > 0:
+                plain[event.epsilon] += n
         return cls(
             losses=tuple(sorted(plain.items())),
             log_survival=math.fsum(n * math.log1p(-g.delta) for g, n in counts.items() if g.gaussian_mu is None),

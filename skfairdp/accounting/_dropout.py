@@ -16,6 +16,7 @@ from numbers import Integral, Real
 from typing import Any, Literal
 
 from skfairdp._validation import check_epsilon
+from skfairdp.accounting._events import Events, ReleaseEvent
 from skfairdp.accounting._guarantee import PrivacyGuarantee
 
 Mask = Literal["secret", "visible", "data-dependent"]
@@ -158,12 +159,17 @@ def amplify_by_dropout(
         "unit": "word",
         "neighbours": f"two texts of {length} that differ in {words}",
         "published_epsilon": claim if claim is None or not secret else _amplified(claim, masked),
-        "gaussian_mu": None,
-        "sampling_error": 0.0,
+        "events": _one_event(guarantee, epsilon, delta),
         "covers": f"{words} of a text, in {guarantee.covers}",
         "does_not_cover": tuple(dict.fromkeys((*guarantee.does_not_cover, _LENGTH, _WHOLE_RECORD))),
     }
     return replace(guarantee, epsilon=epsilon, delta=delta, **changed)
+
+
+def _one_event(guarantee: PrivacyGuarantee, epsilon: float, delta: float) -> Events:
+    """Describe an amplified release by its price alone; the seeds of its noise are still the same."""
+    seeds = {event.seed for event, _ in guarantee.events or () if event.seed is not None}
+    return ((ReleaseEvent(epsilon, delta), 1), *((ReleaseEvent(0.0, seed=seed), 1) for seed in seeds))
 
 
 def all_masked_probability(rate: float, n_changed: int, n_words: int | None, fixed_count: bool) -> float:

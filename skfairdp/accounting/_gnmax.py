@@ -15,13 +15,15 @@ from numpy.typing import ArrayLike
 from scipy.special import log_ndtr
 
 from skfairdp._validation import check_delta
+from skfairdp.accounting._events import ReleaseEvent
 from skfairdp.accounting._gaussian import gaussian_epsilon, gaussian_mu
 from skfairdp.accounting._guarantee import PrivacyGuarantee
 from skfairdp.accounting._renyi import DEFAULT_ORDERS, check_orders, renyi_epsilon
 
 VOTE_SENSITIVITY = math.sqrt(2)
 REPLACE_ONE = "two private data sets of the same size that differ in one record, which one teacher holds"
-_PATE_SCOPE = (
+VOTES_COVER = "the private rows that the teachers were trained on; all answers, and any student trained on them"
+VOTES_DO_NOT_COVER = (
     "the public rows that were asked about",
     "anything that was fitted on the private rows together (scaling, feature selection, early stopping)",
     "a person with records in several teachers' parts, who pays for each of these teachers",
@@ -101,7 +103,6 @@ def gnmax_guarantee(
     n_classes: int | None = None,
     n_teachers: int | None = None,
     neighbours: str = REPLACE_ONE,
-    reproducible: bool = False,
 ) -> PrivacyGuarantee:
     """Price noisy votes exactly, without looking at the votes.
 
@@ -120,8 +121,6 @@ def gnmax_guarantee(
         soft ones, and are priced by :func:`binary_vote_rdp` where that is less.
     neighbours : str
         The relation that the partition of the private rows supports.
-    reproducible : bool, default=False
-        Whether the noise is seeded.
 
     Returns
     -------
@@ -143,7 +142,7 @@ def gnmax_guarantee(
     if labels == "hard" and n_classes == 2 and n_teachers is not None and 0 < mu < math.inf:
         rdp = n_queries * binary_vote_rdp(n_teachers, noise_scale)
         epsilon = min(epsilon, renyi_epsilon(rdp, delta))
-    return _vote_guarantee(epsilon, delta, mu, f"noisy votes, {labels} labels", n_queries, neighbours, reproducible)
+    return _vote_guarantee(epsilon, delta, mu, f"noisy votes, {labels} labels", n_queries, neighbours)
 
 
 def confident_gnmax_mu(n_asked: int, n_answered: int, threshold_scale: float, noise_scale: float) -> float:
@@ -184,7 +183,6 @@ def confident_gnmax_guarantee(
     delta: float,
     *,
     neighbours: str = REPLACE_ONE,
-    reproducible: bool = False,
 ) -> PrivacyGuarantee:
     """Price Confident-GNMax exactly, without looking at the votes.
 
@@ -196,8 +194,6 @@ def confident_gnmax_guarantee(
         In (0, 1).
     neighbours : str
         The relation that the partition of the private rows supports.
-    reproducible : bool, default=False
-        Whether the noise is seeded.
 
     Returns
     -------
@@ -212,7 +208,7 @@ def confident_gnmax_guarantee(
     mu = confident_gnmax_mu(n_asked, n_answered, threshold_scale, noise_scale)
     delta = check_delta(delta)
     epsilon = gaussian_epsilon(delta, mu)
-    return _vote_guarantee(epsilon, delta, mu, "noisy votes, confident labels", n_answered, neighbours, reproducible)
+    return _vote_guarantee(epsilon, delta, mu, "noisy votes, confident labels", n_answered, neighbours)
 
 
 def binary_vote_rdp(n_teachers: int, noise_scale: float, orders: ArrayLike = DEFAULT_ORDERS) -> np.ndarray:
@@ -266,18 +262,15 @@ def binary_vote_rdp(n_teachers: int, noise_scale: float, orders: ArrayLike = DEF
 
 
 def _vote_guarantee(
-    epsilon: float, delta: float, mu: float, mechanism: str, releases: int, neighbours: str, reproducible: bool
+    epsilon: float, delta: float, mu: float, mechanism: str, releases: int, neighbours: str
 ) -> PrivacyGuarantee:
-    return PrivacyGuarantee(
-        epsilon,
-        0.0 if mu == 0 or math.isinf(mu) else delta,
+    return PrivacyGuarantee.of(
+        ReleaseEvent(epsilon, 0.0 if mu == 0 or math.isinf(mu) else delta, gaussian_mu=mu),
         mechanism=mechanism,
         neighbours=neighbours,
         releases=max(releases, 1),
-        gaussian_mu=mu,
-        reproducible=reproducible,
-        covers="the private rows that the teachers were trained on; all answers, and any student trained on them",
-        does_not_cover=_PATE_SCOPE,
+        covers=VOTES_COVER,
+        does_not_cover=VOTES_DO_NOT_COVER,
     )
 
 

@@ -1,18 +1,33 @@
-"""The receipt of a release: what it cost, whom it protects, and what it does not cover."""
+"""The receipt of a release: what it cost, whom it protects, and what it does not cover.
+
+What ran is described by ``_events`` and priced by ``_composition``; here are the words.
+"""
 
 import html
 import json
 import math
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, fields
 from numbers import Integral
 from typing import Any
 
 from skfairdp._validation import check_delta, check_epsilon
+from skfairdp.accounting._composition import composed_price
+from skfairdp.accounting._events import Events, ReleaseEvent, merge_events, repeats_noise
 
 ONE_RELEASE = "one release of each record; releasing the same record again costs again"
 TRAINING_DATA = "the rows that anything before the mechanism was fitted on"
-KNOWN_SEED = "anybody who knows the seed: seeded noise can be replayed and subtracted"
+REPLACE_ONE_RECORD = "two data sets of the same size that differ in one record"
+REFUSED_TABLES = "the number of records, and whether a table was refused as malformed (nan and infinity are)"
+KNOWN_SEED = (
+    "anybody who knows the seed, and anybody who sees two releases that start from it: seeded noise can be replayed "
+    "and subtracted"
+)
+REPEATED_NOISE = (
+    "anything: two releases started from the same seed and carry the same noise, so that their difference is the "
+    "difference of the records"
+)
 
 _SHOWN = ("epsilon", "delta", "unit", "releases", "mechanism", "published_epsilon")
 
@@ -37,13 +52,9 @@ class PrivacyGuarantee:
         How many releases of the same record this guarantee pays for.
     published_epsilon : float or None
         The epsilon that a paper claims for this noise, where it differs from the exact one.
-    reproducible : bool, default=False
-        Whether the noise came from a seed; if so, it protects nobody who knows the seed.
-    gaussian_mu : float or None
-        Sensitivity over noise scale of a Gaussian release; lets Gaussian releases compose exactly.
-    sampling_error : float, default=0.0
-        Total variation distance between the sampler that ran and the Gaussian that ``gaussian_mu``
-        describes. It is part of ``delta`` already, and is told apart because it composes by addition.
+    events : tuple of (ReleaseEvent, int), optional
+        What ran, and how often: several guarantees are composed by their events. By default one event that
+        is described by ``epsilon`` and ``delta`` alone.
     covers, does_not_cover : str, tuple of str
         The scope, in words.
 
@@ -66,9 +77,7 @@ class PrivacyGuarantee:
     neighbours: str = "any two records"
     releases: int = 1
     published_epsilon: float | None = None
-    reproducible: bool = False
-    gaussian_mu: float | None = None
-    sampling_error: float = 0.0
+    events: Events | None = None
     covers: str = "the released values and everything computed from them alone"
     does_not_cover: tuple[str, ...] = (ONE_RELEASE, TRAINING_DATA)
 
@@ -78,9 +87,8 @@ class PrivacyGuarantee:
         if self.published_epsilon is not None:
             published = check_epsilon(self.published_epsilon, name="published_epsilon", allow_zero=True)
             self._keep("published_epsilon", published)
-        if self.gaussian_mu is not None:
-            self._keep("gaussian_mu", check_epsilon(self.gaussian_mu, name="gaussian_mu", allow_zero=True))
-        self._keep("sampling_error", check_delta(self.sampling_error, name="sampling_error", allow_zero=True))
+        if self.events is None:
+            self._keep("events", ((ReleaseEvent(self.epsilon, self.delta), 1),))
         for name in ("mechanism", "neighbours", "covers"):
             if not isinstance(getattr(self, name), str):
                 raise TypeError(f"{name} must be a str; got {getattr(self, name)!r}.")
@@ -92,8 +100,19 @@ class PrivacyGuarantee:
         if isinstance(self.does_not_cover, str):
             raise TypeError(f"does_not_cover must be a tuple of sentences; got one str {self.does_not_cover!r}.")
         scope = tuple(self.does_not_cover)
-        self._keep("reproducible", bool(self.reproducible))
         self._keep("does_not_cover", (*scope, KNOWN_SEED) if self.reproducible and KNOWN_SEED not in scope else scope)
+
+    @classmethod
+    def of(cls, event: ReleaseEvent, **words: Any) -> "PrivacyGuarantee":
+        """Write the receipt of one event; ``words`` are the other fields.
+
+        Examples
+        --------
+        >>> from skfairdp.accounting import PrivacyGuarantee, ReleaseEvent
+        >>> PrivacyGuarantee.of(ReleaseEvent(1.0, 1e-5, gaussian_mu=0.268), mechanism="gaussian").gaussian_mu
+        0.268
+        """
+        return cls(event.epsilon, event.delta, events=((event, 1),), **words)
 
     def _keep(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)  # the only way to normalise a field of a frozen dataclass
@@ -102,6 +121,26 @@ class PrivacyGuarantee:
     def pure(self) -> bool:
         """Whether the loss never exceeds epsilon (delta is 0)."""
         return self.delta == 0
+
+    @property
+    def reproducible(self) -> bool:
+        """Whether noise came from a seed; if so, it protects nobody who knows the seed."""
+        return any(event.seed is not None for event, _ in self._events)
+
+    @property
+    def gaussian_mu(self) -> float | None:
+        """Sensitivity over noise scale of all events together, where all of them are Gaussian."""
+        mus = [(event.gaussian_mu, n) for event, n in self._events]
+        return None if any(mu is None for mu, _ in mus) else math.sqrt(math.fsum(n * mu**2 for mu, n in mus))  # type: ignore[operator]
+
+    @property
+    def sampling_error(self) -> float:
+        """Total variation distance between the samplers that ran and the Gaussians of ``gaussian_mu``."""
+        return min(math.fsum(n * event.sampling_error for event, n in self._events), math.nextafter(1, 0))
+
+    @property
+    def _events(self) -> Events:
+        return self.events or ()
 
     def repeat(self, times: int) -> "PrivacyGuarantee":
         """Price ``times`` such releases of the same records, each with fresh noise.
@@ -116,8 +155,6 @@ class PrivacyGuarantee:
         PrivacyGuarantee
             Exact for Gaussian releases (at the same delta), the sum of epsilons otherwise.
         """
-        from skfairdp.accounting._composition import compose
-
         if isinstance(times, bool) or not isinstance(times, Integral) or times < 1:
             raise ValueError(f"times must be an int of at least 1; got {times!r}.")
         return compose([self] * int(times))
@@ -126,14 +163,16 @@ class PrivacyGuarantee:
         """Return the fields as values that JSON knows; an infinite epsilon becomes the string ``"inf"``."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         values["does_not_cover"] = list(values["does_not_cover"])
+        values["events"] = [{**event.to_dict(), "times": n} for event, n in self._events]
         return {name: str(v) if isinstance(v, float) and math.isinf(v) else v for name, v in values.items()}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "PrivacyGuarantee":
         """Read back what :meth:`to_dict` wrote."""
-        numbers = ("epsilon", "delta", "published_epsilon", "gaussian_mu", "sampling_error")
+        numbers = ("epsilon", "delta", "published_epsilon")
         read: dict[str, Any] = {k: float(v) if k in numbers and v is not None else v for k, v in values.items()}
         read["does_not_cover"] = tuple(read["does_not_cover"])
+        read["events"] = tuple((ReleaseEvent.from_dict(event), event["times"]) for event in values["events"])
         return cls(**read)
 
     def __repr__(self) -> str:
@@ -150,8 +189,8 @@ class PrivacyGuarantee:
 
     def _repr_html_(self) -> str:
         rows = "".join(
-            f"<tr><th scope='row'>{field.name}</th><td>{html.escape(self._cell(field.name))}</td></tr>"
-            for field in fields(self)
+            f"<tr><th scope='row'>{name}</th><td>{html.escape(self._cell(name))}</td></tr>"
+            for name in (*_SHOWN, "reproducible", "neighbours", "covers", "does_not_cover")
         )
         return f"<table><caption>{html.escape(str(self))}</caption><tbody>{rows}</tbody></table>"
 
@@ -162,3 +201,158 @@ class PrivacyGuarantee:
 
 def _shown(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
+
+
+def compose(guarantees: Iterable[PrivacyGuarantee], *, delta: float | None = None) -> PrivacyGuarantee:
+    """Price several releases of the same records together.
+
+    Parameters
+    ----------
+    guarantees : iterable of PrivacyGuarantee
+        The releases; later ones may have been chosen after looking at earlier ones.
+    delta : float, optional
+        The delta at which the total is wanted. By default the deltas of all releases that are not
+        Gaussian, added, plus the largest delta of those that are.
+
+    Returns
+    -------
+    PrivacyGuarantee
+        Pure releases cost the sum of their epsilons, or less where ``delta`` is given. Gaussian releases are
+        one Gaussian release, priced exactly. Anything else costs the least that its description proves.
+
+    Notes
+    -----
+    **Privacy.** The total holds for pairs of inputs that are neighbours under every relation that
+    occurs. A record-level guarantee also holds word by word, so that a mixture of units holds for words. Two
+    releases that started from the same seed carry the same noise and cost infinity together.
+
+    References
+    ----------
+    Kairouz, Oh and Viswanath, "The composition theorem for differential privacy", 2017.
+    Zhu, Dong and Wang, "Optimal accounting of differential privacy via characteristic function", 2022.
+
+    Examples
+    --------
+    >>> from skfairdp.accounting import PrivacyGuarantee, compose
+    >>> laplace = PrivacyGuarantee(0.1, mechanism="laplace")
+    >>> compose([laplace] * 100).epsilon
+    10.0
+    >>> round(compose([laplace] * 100, delta=1e-6).epsilon, 3)
+    4.775
+    """
+    counts = Counter(guarantees)
+    if not counts:
+        raise ValueError("guarantees is empty; give at least one PrivacyGuarantee.")
+    for guarantee in counts:
+        if not isinstance(guarantee, PrivacyGuarantee):
+            raise TypeError(f"guarantees must hold PrivacyGuarantee objects; got {guarantee!r}.")
+    first = next(iter(counts))
+    if counts.total() == 1 and delta in (None, first.delta):
+        return first
+    return compose_counts(counts, delta=delta)
+
+
+def compose_counts(counts: Counter[PrivacyGuarantee], *, delta: float | None = None) -> PrivacyGuarantee:
+    """Compose guarantees that are given with how often each occurred."""
+    events = events_of(counts)
+    return _composed(
+        list(counts),
+        *composed_price(events, delta),
+        events,
+        releases=sum(g.releases * n for g, n in counts.items()),
+        claim=math.fsum(_claimed(g) * n for g, n in counts.items()),
+    )
+
+
+def events_of(counts: Counter[PrivacyGuarantee]) -> Counter[ReleaseEvent]:
+    """Return what ran, and how often, behind guarantees that are given with how often each occurred."""
+    return merge_events((g.events or (), n) for g, n in counts.items())
+
+
+def _composed(
+    every: Sequence[PrivacyGuarantee],
+    epsilon: float,
+    delta: float,
+    events: Counter[ReleaseEvent],
+    *,
+    releases: int,
+    claim: float,
+) -> PrivacyGuarantee:
+    """Write the receipt of several releases."""
+    words = _words(every)
+    if repeats_noise(events):
+        epsilon, delta = math.inf, 0.0
+        words["does_not_cover"] = tuple(dict.fromkeys((*words["does_not_cover"], REPEATED_NOISE)))
+    return PrivacyGuarantee(
+        epsilon,
+        delta,
+        releases=releases,
+        published_epsilon=None if all(g.published_epsilon is None for g in every) else claim,
+        events=tuple(events.items()),
+        **words,
+    )
+
+
+def compose_parallel(guarantees: Iterable[PrivacyGuarantee]) -> PrivacyGuarantee:
+    """Price releases of disjoint sets of records: each record pays for its own set alone.
+
+    Parameters
+    ----------
+    guarantees : iterable of PrivacyGuarantee
+        One for each set. That no record is in two sets is the caller's knowledge; nothing here can check it.
+
+    Returns
+    -------
+    PrivacyGuarantee
+        The largest epsilon and the largest delta.
+
+    Examples
+    --------
+    >>> from skfairdp.accounting import PrivacyGuarantee, compose_parallel
+    >>> compose_parallel([PrivacyGuarantee(e, mechanism="laplace") for e in (1.0, 3.0)]).epsilon
+    3.0
+    """
+    every = list(dict.fromkeys(guarantees))
+    if not every:
+        raise ValueError("guarantees is empty; give at least one PrivacyGuarantee.")
+    if len(every) == 1:
+        return every[0]
+    worst = max(every, key=lambda g: g.epsilon)
+    highest = max(g.delta for g in every)
+    # One event of the worst point stands for all sets, unless a single kind of Gaussian tells more; the seeds of all
+    # are kept, because noise that two sets share gives away the difference of their records.
+    mus = [g.gaussian_mu for g in every if g.gaussian_mu is not None]
+    event = ReleaseEvent(
+        worst.epsilon,
+        highest,
+        gaussian_mu=max(mus) if len(mus) == len(every) else None,
+        sampling_error=max(g.sampling_error for g in every),
+    )
+    events = Counter({event: 1})
+    for seeded in events_of(Counter(every)):
+        if seeded.seed is not None:
+            events[ReleaseEvent(0.0, seed=seeded.seed)] = 1
+    return _composed(
+        every,
+        worst.epsilon,
+        highest,
+        events,
+        releases=max(g.releases for g in every),
+        claim=max(_claimed(g) for g in every),
+    )
+
+
+def _claimed(guarantee: PrivacyGuarantee) -> float:
+    return guarantee.epsilon if guarantee.published_epsilon is None else guarantee.published_epsilon
+
+
+def _words(every: Sequence[PrivacyGuarantee]) -> dict[str, Any]:
+    """Return what a composed guarantee says beside its numbers."""
+    neighbours = list(dict.fromkeys(g.neighbours for g in every))
+    return {
+        "mechanism": " + ".join(dict.fromkeys(g.mechanism for g in every)),
+        "unit": "word" if any(g.unit == "word" for g in every) else "record",
+        "neighbours": neighbours[0] if len(neighbours) == 1 else "pairs that are all of: " + "; ".join(neighbours),
+        "covers": "; ".join(dict.fromkeys(g.covers for g in every)),
+        "does_not_cover": tuple(dict.fromkeys(sentence for g in every for sentence in g.does_not_cover)),
+    }

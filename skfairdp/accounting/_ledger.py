@@ -21,8 +21,7 @@ import pandas as pd
 
 from skfairdp._validation import check_delta, check_epsilon
 from skfairdp.accounting import _registry, _store
-from skfairdp.accounting._composition import compose_counts, compose_parallel
-from skfairdp.accounting._guarantee import PrivacyGuarantee
+from skfairdp.accounting._guarantee import PrivacyGuarantee, compose_counts, compose_parallel
 
 _DEFAULT_RECORDS = "default"
 

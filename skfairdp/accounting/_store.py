@@ -20,7 +20,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from skfairdp.accounting._composition import fits
-from skfairdp.accounting._guarantee import PrivacyGuarantee
+from skfairdp.accounting._guarantee import PrivacyGuarantee, events_of
 from skfairdp.exceptions import BudgetExceededError
 
 _APPLICATION_ID = 0x736B6670  # "skfp": tells a ledger from any other SQLite file
@@ -182,7 +182,7 @@ def _check_budget(
             "words does not bound what a whole record loses. Charge the record-level guarantee, or give a budget whose "
             "unit is 'word'."
         )
-    if not fits(spent, budget.epsilon, budget.delta):
+    if not fits(events_of(spent), budget.epsilon, budget.delta):
         hint = ""
         if budget.pure and not guarantee.pure:
             hint = " A budget without a delta cannot pay for a release that has one: give delta= to the ledger."

@@ -1,5 +1,6 @@
 """FederateClassifier: a private encoder, a classifier, and an adversary that is meant to fail."""
 
+import math
 import warnings
 from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
@@ -11,13 +12,13 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
 
 from skfairdp._base import SkfairdpEstimator
-from skfairdp._rng import RandomState, random_stream
+from skfairdp._rng import RandomState, training_and_noise_streams
 from skfairdp._sklearn import HasMethods, Interval, StrOptions, fit_context
 from skfairdp._validation import check_epsilon
-from skfairdp.adversarial._answers import PrivateAnswers
-from skfairdp.adversarial._prepare import history_table, make_settings, prepare, warn_without_groups
-from skfairdp.adversarial._receipt import federate_guarantee
+from skfairdp.adversarial._answers import COVERS, PrivateAnswers, check_records_stay_apart, not_covered
+from skfairdp.adversarial._prepare import history_table, make_settings, prepare, refuse_without_groups
 from skfairdp.exceptions import OverclaimedPrivacyWarning
+from skfairdp.mechanisms import Mechanism, OpenMechanism, code_mechanism, laplace_mechanism
 
 
 class FederateClassifier(PrivateAnswers, ClassifierMixin, SkfairdpEstimator):
@@ -48,7 +49,8 @@ class FederateClassifier(PrivateAnswers, ClassifierMixin, SkfairdpEstimator):
         ``sqrt(n_components) * epsilon``; it warns and says so in ``privacy_``.
     encoder : "mlp", torch module, callable or BagOfEmbeddingsEncoder, default="mlp"
         A callable gets the number of features and returns a module. A linear layer is appended when
-        the module's output has another width than the channel. A module is copied, never trained in place.
+        the module's output has another width than the channel. A module is copied, never trained in place. It must
+        keep records apart: what it makes of one must not depend on the others, which ``fit`` checks.
     encoder_hidden_sizes : sequence of int, default=(100, 50)
         Hidden layers of ``encoder="mlp"``.
     classifier_hidden_sizes : sequence of int, default=()
@@ -57,8 +59,9 @@ class FederateClassifier(PrivateAnswers, ClassifierMixin, SkfairdpEstimator):
         Hidden layers of each adversary.
     dropout : float, default=0.1
         Share of hidden units dropped in training.
-    adversary_weight : float, default=1.0
-        The lambda of ``L_class - lambda L_adv``; 0 trains no adversary.
+    adversary_weight : float or None, default=None
+        The lambda of ``L_class - lambda L_adv``; 0 trains no adversary. ``None`` is 1 where sensitive features are
+        given and 0, with a warning, where they are not. A number above 0 without them is an error.
     adversary_schedule : {"sigmoid", "linear", "constant"}, default="sigmoid"
         How lambda rises over the epochs; sigmoid is ``2 / (1 + exp(-p)) - 1`` with p from 0 to 10.
     n_adversaries : int, default=1
@@ -96,13 +99,16 @@ class FederateClassifier(PrivateAnswers, ClassifierMixin, SkfairdpEstimator):
     warm_start : bool, default=False
         Continue from the last fit for another ``max_epochs``.
     random_state : int, Generator, RandomState or None, default=None
-        None draws from the operating system. Any seed makes the noise reproducible, so that it protects nobody
-        who knows it; ``privacy_`` says so.
+        None draws from the operating system. A seed makes the noise reproducible, so that it protects nobody
+        who knows it or sees two releases that start from it; ``privacy_`` says so. A Generator or RandomState decides
+        the training, while the noise still comes from the operating system.
 
     Attributes
     ----------
     classes_ : ndarray
         Labels, sorted.
+    mechanism_ : Mechanism
+        What draws the released values, frozen.
     privacy_ : PrivacyGuarantee
         What one call of ``predict``, ``predict_proba`` or ``transform`` costs each of its records.
     net_ : skorch.NeuralNet
@@ -171,7 +177,7 @@ class FederateClassifier(PrivateAnswers, ClassifierMixin, SkfairdpEstimator):
         "classifier_hidden_sizes": ["array-like"],
         "adversary_hidden_sizes": ["array-like"],
         "dropout": [Interval(Real, 0, 1, closed="left")],
-        "adversary_weight": [Interval(Real, 0, None, closed="left")],
+        "adversary_weight": [Interval(Real, 0, None, closed="left"), None],
         "adversary_schedule": [StrOptions({"sigmoid", "linear", "constant"})],
         "n_adversaries": [Interval(Integral, 1, None, closed="left")],
         "orthogonality": [Interval(Real, 0, None, closed="left")],
@@ -206,7 +212,7 @@ class FederateClassifier(PrivateAnswers, ClassifierMixin, SkfairdpEstimator):
         classifier_hidden_sizes: Sequence[int] = (),
         adversary_hidden_sizes: Sequence[int] = (100, 50),
         dropout: float = 0.1,
-        adversary_weight: float = 1.0,
+        adversary_weight: float | None = None,
         adversary_schedule: str = "sigmoid",
         n_adversaries: int = 1,
         orthogonality: float = 0.0,
@@ -268,7 +274,8 @@ class FederateClassifier(PrivateAnswers, ClassifierMixin, SkfairdpEstimator):
         y : array-like of shape (n_samples,)
             Labels of any type; two classes or more.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), optional
-            Groups; several columns get an adversary each. None trains without a fairness term.
+            Groups; several columns get an adversary each. None trains without a fairness term, and is refused
+            if one was asked for (``adversary_weight`` or ``fairness_penalty`` above 0, several adversaries).
         sample_weight : array-like of shape (n_samples,), optional
             Row weights.
 
@@ -291,37 +298,40 @@ class FederateClassifier(PrivateAnswers, ClassifierMixin, SkfairdpEstimator):
         rows, y = self._training_rows(X, y)
         table = prepare(rows, y, sensitive_features, sample_weight, self.class_weight)
         if table.sensitive is None:
-            warn_without_groups(self.adversary_weight, self.fairness_penalty)
+            refuse_without_groups(self)
         continued = self.warm_start and hasattr(self, "net_")
         if continued and not np.array_equal(self.classes_, table.classes):
             raise ValueError(
                 f"warm_start=True continues with the classes {self.classes_.tolist()}; "
                 f"y holds {table.classes.tolist()}."
             )
-        stream = self._stream if continued else random_stream(self.random_state)
+        training, noise = training_and_noise_streams(self.random_state)
+        if continued:
+            training, noise = self._training_stream, self._stream
         n_outputs = int(self.n_components)
         if self.channel == "codes":
             n_outputs = len(table.classes) if self.n_codes is None else int(self.n_codes)
-        guarantee = federate_guarantee(
-            self.channel, epsilon, n_outputs, self.norm, self.calibration, reproducible=not stream.secure
-        )
-        if guarantee.published_epsilon is not None:
+        mechanism = self._make_mechanism(epsilon, n_outputs)
+        if getattr(mechanism, "published_epsilon", None) is not None:
             warnings.warn(
                 f"calibration='published' adds the noise of L1 rows to L2 rows: epsilon={epsilon:g} was asked for, the "
-                f"exact epsilon is {guarantee.epsilon:g} (sqrt({n_outputs}) times as much).",
+                f"exact epsilon is {mechanism.event.epsilon:g} (sqrt({n_outputs}) times as much).",
                 OverclaimedPrivacyWarning,
                 stacklevel=4,
             )
         previous = self.net_ if continued else None
         net = train_net(
-            make_settings(self, epsilon, n_outputs, table),
+            make_settings(self, mechanism, n_outputs, table),
             table.x,
             table.y,
             table.groups,
             table.weight,
-            stream.seed(),
+            training.seed(),
             previous,
         )
+        if math.isfinite(epsilon):
+            text_encoder = self.text_encoder_ if self._reads_text else None
+            check_records_stay_apart(net.module_.encoder, rows.shape[1], text_encoder, training.seed())
         self.net_ = net
         self.classes_ = table.classes
         self.sensitive_groups_ = {}
@@ -330,9 +340,16 @@ class FederateClassifier(PrivateAnswers, ClassifierMixin, SkfairdpEstimator):
         self.history_ = history_table(list(net.history), table.chance_loss())
         self.n_iter_ = len(self.history_)
         self.stopped_early_ = net.stopped_early_
-        self.privacy_ = guarantee
-        self._stream = stream
+        self._training_stream = training
+        self._seal(mechanism, noise, covers=COVERS, does_not_cover=not_covered(self._reads_text))
         return self
+
+    def _make_mechanism(self, epsilon: float, n_outputs: int) -> Mechanism:
+        if math.isinf(epsilon):
+            return OpenMechanism(n_outputs)
+        if self.channel == "codes":
+            return code_mechanism(n_outputs, epsilon)
+        return laplace_mechanism(epsilon, self.norm, n_outputs, calibration=self.calibration)
 
     @property
     def _n_features_out(self) -> int:

@@ -12,6 +12,7 @@ from skfairdp._sklearn import check_sample_weight
 from skfairdp._validation import SensitiveGroups, check_sensitive_features
 from skfairdp.adversarial._rows import merge_rows
 from skfairdp.exceptions import MissingSensitiveFeaturesWarning
+from skfairdp.mechanisms import Mechanism
 
 
 @dataclass
@@ -91,17 +92,31 @@ def _class_weights(
     return compute_class_weight(class_weight, classes=classes, y=y)
 
 
-def warn_without_groups(adversary_weight: float, fairness_penalty: float) -> None:
-    """Say what is left out when a fairness term was asked for and no groups were given."""
-    asked = [
-        f"{name}={value!r}"
-        for name, value in (("adversary_weight", adversary_weight), ("fairness_penalty", fairness_penalty))
-        if value > 0
-    ]
-    if asked:
+def refuse_without_groups(estimator: Any) -> None:
+    """Raise if a fairness term was asked for and no groups were given; warn if it is only left out by default.
+
+    Parameters
+    ----------
+    estimator : FederateClassifier
+        Whose parameters count.
+    """
+    asked = {
+        "adversary_weight": (estimator.adversary_weight or 0) > 0,
+        "fairness_penalty": estimator.fairness_penalty > 0,
+        "n_adversaries": estimator.n_adversaries > 1 and estimator.adversary_weight != 0,
+    }
+    wanted = [f"{name}={getattr(estimator, name)!r}" for name, is_asked in asked.items() if is_asked]
+    if wanted:
+        raise ValueError(
+            f"{' and '.join(wanted)} asks for a fairness term, and sensitive_features are missing. Give "
+            "fit(X, y, sensitive_features=...); in a pipeline or a search, "
+            "sklearn.set_config(enable_metadata_routing=True) and route_sensitive_features pass them on. To train "
+            "without groups, set adversary_weight=0 and fairness_penalty=0."
+        )
+    if estimator.adversary_weight is None:
         warnings.warn(
-            f"{' and '.join(asked)} needs sensitive_features, but none were given to fit: training goes on without "
-            "a fairness term. Give fit(X, y, sensitive_features=...), or set the weight to 0.",
+            "FederateClassifier was fitted without sensitive_features: it is trained without a fairness term. Give "
+            "fit(X, y, sensitive_features=...), or say adversary_weight=0.",
             MissingSensitiveFeaturesWarning,
             stacklevel=4,
         )
@@ -120,9 +135,6 @@ def history_table(history: list[dict[str, Any]], chance_loss: float) -> pd.DataF
 
 # Parameters that go to the net as the user gave them.
 _AS_GIVEN = (
-    "channel",
-    "norm",
-    "calibration",
     "dropout",
     "adversary_schedule",
     "n_adversaries",
@@ -138,15 +150,15 @@ _AS_GIVEN = (
 )
 
 
-def make_settings(estimator: Any, epsilon: float, n_outputs: int, table: TrainingTable) -> Any:
+def make_settings(estimator: Any, mechanism: Mechanism, n_outputs: int, table: TrainingTable) -> Any:
     """Collect what the net is built and trained by; without groups there is no fairness term.
 
     Parameters
     ----------
     estimator : FederateClassifier
         Whose parameters count.
-    epsilon : float
-        Checked.
+    mechanism : Mechanism
+        What will release the representation.
     n_outputs : int
         Width of the representation, or number of codes.
     table : TrainingTable
@@ -163,13 +175,13 @@ def make_settings(estimator: Any, epsilon: float, n_outputs: int, table: Trainin
         sizes[name] = tuple(int(width) for width in getattr(estimator, name))
         if any(width < 1 for width in sizes[name]):
             raise ValueError(f"{name} must hold layer widths of at least 1; got {getattr(estimator, name)!r}.")
-    has_groups = table.sensitive is not None
+    has_groups, weight = table.sensitive is not None, estimator.adversary_weight
     reads_text = hasattr(estimator.encoder, "make_module")
     return FederateSettings(
-        epsilon=epsilon,
+        mechanism=mechanism,
         n_outputs=n_outputs,
         encoder=estimator.text_encoder_.make_module if reads_text else estimator.encoder,
-        adversary_weight=float(estimator.adversary_weight) if has_groups else 0.0,
+        adversary_weight=(1.0 if weight is None else float(weight)) if has_groups else 0.0,
         fairness_penalty=float(estimator.fairness_penalty) if has_groups else 0.0,
         patience=estimator.n_iter_no_change if estimator.early_stopping else None,
         verbose=int(estimator.verbose),

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin, TransformerMixin
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted
 
 from skfairdp._base import SkfairdpEstimator
-from skfairdp.accounting import PrivacyGuarantee, ReleaseMixin
+from skfairdp.adversarial._answers import EncodedReleases, not_covered
 
 
 class _Half:
@@ -39,17 +39,19 @@ class _Half:
         return hasattr(self, "module_")
 
 
-class FederateEncoder(_Half, ReleaseMixin, TransformerMixin, SkfairdpEstimator):
+class FederateEncoder(_Half, EncodedReleases, TransformerMixin, SkfairdpEstimator):
     """The device's half: encodes records and releases them through the private channel.
 
     Made by ``FederateClassifier.split``.
 
     Attributes
     ----------
+    mechanism_ : Mechanism
+        What draws the noise, frozen.
     privacy_ : PrivacyGuarantee
         What one ``transform`` costs each of its records.
     module_, channel_
-        The encoder's network and the channel.
+        The encoder's network and the channel that it was trained through.
 
     Notes
     -----
@@ -57,15 +59,17 @@ class FederateEncoder(_Half, ReleaseMixin, TransformerMixin, SkfairdpEstimator):
     noise of its own.
     """
 
-    privacy_: PrivacyGuarantee
-
     @classmethod
     def _of(cls, classifier: Any) -> "FederateEncoder":
         part = cls()
         module = classifier.net_.module_
         part.module_, part.channel_ = copy.deepcopy(module.encoder), copy.deepcopy(module.channel)
-        part.privacy_ = classifier.privacy_
-        part._stream = classifier._stream.spawn(1)[0]
+        part._seal(
+            classifier.mechanism_,
+            classifier._stream.spawn(1)[0],
+            covers=classifier.privacy_.covers,
+            does_not_cover=not_covered(hasattr(classifier, "text_encoder_")),
+        )
         for name in ("text_encoder_", "n_features_in_", "feature_names_in_"):
             if hasattr(classifier, name):
                 setattr(part, name, getattr(classifier, name))
@@ -84,15 +88,14 @@ class FederateEncoder(_Half, ReleaseMixin, TransformerMixin, SkfairdpEstimator):
         -------
         ndarray of shape (n_samples, n_components) or (n_samples, n_codes)
         """
-        from skfairdp.neural import release
+        return self._release(X)
 
-        check_is_fitted(self)
-        if hasattr(self, "text_encoder_"):
-            rows = self.text_encoder_.transform(X)
-        else:
-            rows = validate_data(self, X, dtype=np.float32, reset=False)
-        self._spend(self.privacy_)
-        return release(self.module_, self.channel_, rows, self._stream)
+    @property
+    def _networks(self) -> tuple[Any, Any]:
+        return self.module_, self.channel_
+
+    def _learned_in_clear(self) -> None:
+        return None  # it was trained before, on rows that are taken to be public
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names of the released columns.

@@ -12,7 +12,6 @@ from sklearn.utils.validation import validate_data
 
 from skfairdp._rng import RandomState, random_stream
 from skfairdp._validation import SensitiveGroups, check_epsilon, check_sensitive_features
-from skfairdp.ensemble._aggregation import VotePlan, plan_votes
 from skfairdp.ensemble._fairness_result import PATEFairness
 from skfairdp.ensemble._logistic_students import solve_students, with_ones
 from skfairdp.ensemble._pate import PATEClassifier
@@ -24,6 +23,7 @@ from skfairdp.ensemble._prepare import (
     read_regularization,
 )
 from skfairdp.ensemble._repeats import RepeatedStudents, draw_targets, train_repeats
+from skfairdp.mechanisms import VoteMechanism, vote_mechanism
 from skfairdp.metrics import (
     SensitivityBounds,
     closeness_to_boundary,
@@ -129,7 +129,7 @@ def pate_fairness(
     X = validate_data(pate, X_public, dtype=np.float64, reset=False)
     groups = check_sensitive_features(sensitive_features, len(X), intersection=True, min_groups=2)
     truth = None if y is None else _read_truth(y, pate.classes_, len(X))
-    plan = _plan(pate, labels, epsilon, noise_scale)
+    mechanism = _analysed(pate, labels, epsilon, noise_scale)
     strength = read_regularization(pate.student_regularization, pate.student)
     if regularization is not None:
         strength = check_epsilon(regularization, name="regularization", allow_inf=False)
@@ -137,11 +137,11 @@ def pate_fairness(
     n_voting = part.teachers.n_voting
     rows = pate._scaled(X)
     votes = part.teachers.votes(rows)
-    queries, asked = part.queries[: plan.n_asked], part.votes[: plan.n_asked]
-    check_postprocess(pate.postprocess, pate.student, plan.labels)
-    postprocess = choose_postprocess(pate.postprocess, pate.student, plan.noise_scale / n_voting)
+    queries, asked = part.queries[: mechanism.n_asked], part.votes[: mechanism.n_asked]
+    check_postprocess(pate.postprocess, pate.student, mechanism.labels)
+    postprocess = choose_postprocess(pate.postprocess, pate.student, mechanism.noise_scale / n_voting)
     noise, training, binning = random_stream(random_state).spawn(3)
-    clean, private = draw_targets(asked, plan, int(n_repeats), n_voting, postprocess, noise)
+    clean, private = draw_targets(asked, mechanism, int(n_repeats), n_voting, postprocess, noise)
     students = train_repeats(
         queries,
         rows,
@@ -152,12 +152,12 @@ def pate_fairness(
         networks=read_networks(pate.hidden_sizes, pate.max_epochs, pate.batch_size, pate.learning_rate),
         stream=training,
     )
-    own = votes / n_voting if plan.labels == "soft" else np.eye(len(pate.classes_))[votes.argmax(axis=1)]
+    own = votes / n_voting if mechanism.labels == "soft" else np.eye(len(pate.classes_))[votes.argmax(axis=1)]
     extra = _losses(students.private, own) - _losses(students.clean, own)
     bounded = isinstance(pate.student, str) and pate.student == "logistic"
-    bounds = _bounds(queries, asked, plan, strength, n_voting, postprocess) if bounded else _NO_BOUNDS
+    bounds = _bounds(queries, asked, mechanism, strength, n_voting, postprocess) if bounded else _NO_BOUNDS
     sensitivity = _sensitivity(students, bounds)
-    table = _rows_table(rows, votes, own, extra, students, plan, groups, bounds, sensitivity)
+    table = _rows_table(rows, votes, own, extra, students, mechanism, groups, bounds, sensitivity)
     by_group = _groups_table(table, extra, groups)
     gap, gap_error = _gap(extra, groups)
     label_gap, label_error, performance = math.nan, math.nan, pd.DataFrame()
@@ -171,7 +171,7 @@ def pate_fairness(
         groups=by_group,
         rows=table,
         sensitivity=sensitivity,
-        norm_bins=_norm_bins(queries, asked, plan, strength, n_voting, postprocess, n_repeats, binning)
+        norm_bins=_norm_bins(queries, asked, mechanism, strength, n_voting, postprocess, n_repeats, binning)
         if bounded
         else pd.DataFrame(),
         correlations=_correlations(table),
@@ -180,10 +180,10 @@ def pate_fairness(
         gap_standard_error=gap_error,
         label_gap=label_gap,
         label_gap_standard_error=label_error,
-        labels=plan.labels,
-        epsilon=plan.epsilon,
-        delta=plan.delta,
-        noise_scale=plan.noise_scale,
+        labels=mechanism.labels,
+        epsilon=mechanism.epsilon,
+        delta=mechanism.delta,
+        noise_scale=mechanism.noise_scale,
         n_teachers=n_voting,
         n_queries=len(queries),
         n_repeats=int(n_repeats),
@@ -198,10 +198,12 @@ def _read_truth(y: Any, classes: np.ndarray, n_rows: int) -> np.ndarray:
     return codes
 
 
-def _plan(pate: PATEClassifier, labels: str | None, epsilon: float | None, noise_scale: float | None) -> VotePlan:
-    """Plan the release that is analysed: the one that was made, or another one of the same votes."""
+def _analysed(
+    pate: PATEClassifier, labels: str | None, epsilon: float | None, noise_scale: float | None
+) -> VoteMechanism:
+    """Return the release that is analysed: the one that was made, or another one of the same votes."""
     part = pate._private_part()
-    made = part.plan
+    made = part.mechanism
     if labels not in (None, "soft", "hard", "confident"):
         raise ValueError(f"labels must be 'soft', 'hard' or 'confident'; got {labels!r}.")
     if epsilon is not None and noise_scale is not None:
@@ -210,7 +212,7 @@ def _plan(pate: PATEClassifier, labels: str | None, epsilon: float | None, noise
     if kind == made.labels and epsilon is None and noise_scale is None:
         return made
     n_answered = min(pate.n_queries, len(part.queries))
-    return plan_votes(
+    return vote_mechanism(
         kind,
         epsilon=made.epsilon if epsilon is None else check_epsilon(epsilon),
         delta=float(pate.delta),
@@ -230,18 +232,20 @@ def _losses(logs: np.ndarray, targets: np.ndarray) -> np.ndarray:
 
 
 def _bounds(
-    queries: np.ndarray, votes: np.ndarray, plan: VotePlan, strength: float, n_voting: int, postprocess: str
+    queries: np.ndarray, votes: np.ndarray, mechanism: VoteMechanism, strength: float, n_voting: int, postprocess: str
 ) -> SensitivityBounds:
     """Bound the sensitivity of a logistic student, where there is a bound that holds."""
     design, n_classes = with_ones(queries), votes.shape[1]
-    if plan.labels == "soft":
+    if mechanism.labels == "soft":
         if postprocess == "none":
             return _NO_BOUNDS  # weights that do not sum to one have a loss without curvature
         centred = postprocess == "affine"
-        return soft_label_bounds(design, plan.noise_scale, n_voting, strength, n_classes=n_classes, centred=centred)
-    if plan.labels == "confident":
+        return soft_label_bounds(
+            design, mechanism.noise_scale, n_voting, strength, n_classes=n_classes, centred=centred
+        )
+    if mechanism.labels == "confident":
         return _NO_BOUNDS  # which rows are answered changes as well
-    p = flipping_probability(votes, plan.noise_scale)
+    p = flipping_probability(votes, mechanism.noise_scale)
     if n_classes == 2:
         return hard_label_bounds(design, p, strength, labels=votes.argmax(axis=1))
     # A flipped one-hot label moves by sqrt(2), in a direction that the flip does not fix.
@@ -274,7 +278,7 @@ def _rows_table(
     own: np.ndarray,
     extra: np.ndarray,
     students: RepeatedStudents,
-    plan: VotePlan,
+    mechanism: VoteMechanism,
     groups: SensitiveGroups,
     bounds: SensitivityBounds,
     sensitivity: pd.Series,
@@ -293,7 +297,7 @@ def _rows_table(
             "group": group.to_numpy(),
             "risk": risk["risk"].to_numpy(),
             "standard_error": risk["standard_error"].to_numpy(),
-            "flipping_probability": flipping_probability(votes, plan.noise_scale),
+            "flipping_probability": flipping_probability(votes, mechanism.noise_scale),
             "norm": np.linalg.norm(rows, axis=1),
             "closeness": closeness_to_boundary(proba / proba.sum(axis=1, keepdims=True)),
             "gradient_norm": residual * np.linalg.norm(design, axis=1),
@@ -367,7 +371,7 @@ def _correlations(table: pd.DataFrame) -> pd.DataFrame:
 def _norm_bins(
     queries: np.ndarray,
     votes: np.ndarray,
-    plan: VotePlan,
+    mechanism: VoteMechanism,
     strength: float,
     n_voting: int,
     postprocess: str,
@@ -378,9 +382,9 @@ def _norm_bins(
     norms = np.linalg.norm(queries, axis=1)
     lines = []
     for chosen in np.array_split(np.argsort(norms, kind="stable"), min(_N_BINS, len(queries))):
-        clean, private = draw_targets(votes[chosen], plan, int(n_repeats), n_voting, postprocess, stream)
+        clean, private = draw_targets(votes[chosen], mechanism, int(n_repeats), n_voting, postprocess, stream)
         theta = solve_students(queries[chosen], np.concatenate([clean[None], private]), strength)
         moved = model_sensitivity(theta[1:], theta[0])
-        bounds = _bounds(queries[chosen], votes[chosen], plan, strength, n_voting, postprocess)
+        bounds = _bounds(queries[chosen], votes[chosen], mechanism, strength, n_voting, postprocess)
         lines.append((norms[chosen].mean(), moved["mean"], moved["standard_error"], bounds.first))
     return pd.DataFrame(lines, columns=["norm", "sensitivity", "standard_error", "bound"])

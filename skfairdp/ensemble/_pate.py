@@ -10,11 +10,9 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skfairdp._base import SkfairdpEstimator
-from skfairdp._rng import random_stream
+from skfairdp._rng import training_and_noise_streams
 from skfairdp._sklearn import HasMethods, Interval, StrOptions, fit_context
 from skfairdp._validation import check_delta, check_epsilon
-from skfairdp.accounting import ReleaseMixin
-from skfairdp.ensemble._aggregation import plan_votes, release_labels, student_targets
 from skfairdp.ensemble._prepare import (
     check_postprocess,
     choose_postprocess,
@@ -25,9 +23,10 @@ from skfairdp.ensemble._prepare import (
     set_aside,
 )
 from skfairdp.ensemble._private_part import PrivatePart, PrivatePartMixin
-from skfairdp.ensemble._students import fit_student
+from skfairdp.ensemble._students import fit_student, rehearse_student, student_targets
 from skfairdp.ensemble._teachers import partition, train_teachers
-from skfairdp.mechanisms._votes import POSTPROCESSES
+from skfairdp.mechanisms import POSTPROCESSES, vote_mechanism
+from skfairdp.release import ReleaseMixin, check_public_rows_are_prepared
 
 
 class PATEClassifier(PrivatePartMixin, ReleaseMixin, ClassifierMixin, SkfairdpEstimator):
@@ -49,7 +48,7 @@ class PATEClassifier(PrivatePartMixin, ReleaseMixin, ClassifierMixin, SkfairdpEs
         move the student less, and so harm groups less unequally, where ``noise_scale_ / n_teachers`` is below
         about 0.5.
     epsilon : float, default=1.0
-        Exact privacy loss of everything that is released. ``inf`` adds no noise.
+        Privacy loss of everything that is released. ``inf`` adds no noise.
     delta : float, default=1e-5
         The probability, in (0, 1), with which the loss may exceed epsilon.
     noise_scale : float or None, default=None
@@ -94,14 +93,18 @@ class PATEClassifier(PrivatePartMixin, ReleaseMixin, ClassifierMixin, SkfairdpEs
         Of joblib, while teachers are trained.
     random_state : int, Generator, SeedSequence, RandomState or None, default=None
         ``None`` draws from the operating system's entropy. A seed is for experiments: it makes the guarantee
-        worthless against whoever knows it, which ``privacy_`` then says.
+        worthless against whoever knows it or sees two fits that start from it, which ``privacy_`` then says. A
+        Generator or RandomState decides partition and training, while the noise still comes from the operating system.
 
     Attributes
     ----------
     classes_ : ndarray
         Class labels.
+    mechanism_ : Mechanism
+        What drew the noise, frozen.
     privacy_ : PrivacyGuarantee
-        Exact cost of all that was released. Predictions cost nothing further.
+        Cost of all that was released: exact for soft labels, an upper bound for hard and confident ones. Predictions
+        cost nothing further.
     noise_scale_ : float
         Standard deviation of the noise on each vote count.
     threshold_, threshold_noise_scale_ : float or None
@@ -126,11 +129,12 @@ class PATEClassifier(PrivatePartMixin, ReleaseMixin, ClassifierMixin, SkfairdpEs
     **Privacy.** Neighbours are data sets of the same size that differ in one record. Rows are given to teachers by
     their index and a random permutation, so that replacing one changes one teacher and hence two counts by one:
     :math:`\sqrt 2` in L2. m noisy vote vectors are therefore one Gaussian mechanism with
-    :math:`\mu = \sqrt{2m}/\sigma`, whose (epsilon, delta) is exact for soft labels; hard labels of two classes are
-    priced by a lower bound that holds for them alone. The guarantee covers private rows with their labels. It does not
-    cover public rows, adding or removing a record (which would move others between parts), a person
-    with rows in several parts, what was done to the rows before, or a choice of parameters that looked at
-    them. Fitting again spends again. Teachers and votes without noise stay in memory for
+    :math:`\mu = \sqrt{2m}/\sigma`, whose (epsilon, delta) is exact for soft labels and an upper bound for labels that
+    are computed from them; hard labels of two classes are priced by a smaller upper bound that holds for them alone.
+    The guarantee covers private rows with their labels. It does not cover public rows, adding or removing a record
+    (which would move others between parts), a person with rows in several parts, what was done to the rows before
+    (:func:`~skfairdp.release.pipeline_guarantee` says what a whole pipeline costs), or a choice of parameters that
+    looked at them. Fitting again spends again. Teachers and votes without noise stay in memory for
     :func:`pate_fairness`; pickles and copies of this object do not contain them.
 
     There is no stratification: a partition that looks at labels or groups lets one record move many others, and
@@ -233,6 +237,9 @@ class PATEClassifier(PrivatePartMixin, ReleaseMixin, ClassifierMixin, SkfairdpEs
         self.verbose = verbose
         self.random_state = random_state
 
+    #: Whose rows ``privacy_`` is about: those of ``fit``, not those that are predicted.
+    _protects_fitted_rows = True
+
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, *, public: Any = None) -> "PATEClassifier":
         """Train teachers, release noisy votes on public rows, and train the student on them.
@@ -244,8 +251,9 @@ class PATEClassifier(PrivatePartMixin, ReleaseMixin, ClassifierMixin, SkfairdpEs
         y : array-like of shape (n_samples,)
             Their labels, private as well.
         public : array-like of shape (n_public, n_features), default=None
-            Rows without labels that the student may see. Without them, ``public_fraction`` of X is set aside and
-            left unprotected, with a :class:`~skfairdp.exceptions.PrivacyLeakWarning`.
+            Rows without labels that the student may see. In a pipeline they must pass the same steps as X
+            (``Pipeline(steps, transform_input=["public"])``), or are refused. Without them, ``public_fraction`` of X
+            is set aside and left unprotected, with a :class:`~skfairdp.exceptions.PrivacyLeakWarning`.
 
         Returns
         -------
@@ -256,10 +264,14 @@ class PATEClassifier(PrivatePartMixin, ReleaseMixin, ClassifierMixin, SkfairdpEs
         check_delta(self.delta)
         networks = read_networks(self.hidden_sizes, self.max_epochs, self.batch_size, self.learning_rate)
         check_postprocess(self.postprocess, self.student, self.labels)
-        stream = random_stream(self.random_state)
+        if public is not None:
+            check_public_rows_are_prepared(self, "public")
+        training, noise = training_and_noise_streams(self.random_state)
         rows, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2 if public is None else 1)
         classes, codes = encode_labels(y, self.classes)
-        aside, parting, asking, teaching, noising, learning = stream.spawn(6)
+        aside, parting, asking, teaching, noising, learning = training.spawn(6)
+        if noise is not training:
+            noising = noise
         taken, private = np.arange(0), np.arange(len(rows))
         if public is None:
             taken, private = set_aside(len(rows), self.public_fraction, aside)
@@ -271,7 +283,7 @@ class PATEClassifier(PrivatePartMixin, ReleaseMixin, ClassifierMixin, SkfairdpEs
         if self.labels != "confident":
             order = np.sort(order[: self.n_queries])
         parts = partition(len(private), self.n_teachers, parting)
-        plan = plan_votes(
+        mechanism = vote_mechanism(
             self.labels,
             epsilon=self.epsilon,
             delta=self.delta,
@@ -283,9 +295,13 @@ class PATEClassifier(PrivatePartMixin, ReleaseMixin, ClassifierMixin, SkfairdpEs
             threshold=self.threshold,
             threshold_noise_scale=self.threshold_noise_scale,
         )
-        guarantee = plan.guarantee(
-            reproducible=not stream.secure, does_not_cover=not_covered(self.classes, len(taken), len(rows))
-        )
+        teach = {
+            "student": self.student,
+            "regularization": read_regularization(self.student_regularization, self.student),
+            "networks": networks,
+            "scaler": scaler,
+        }
+        rehearse_student(self._named(public_rows[order]), classes, self.labels, **teach)
         teachers = train_teachers(
             np.asarray(scaled(rows[private])),
             codes[private],
@@ -300,38 +316,31 @@ class PATEClassifier(PrivatePartMixin, ReleaseMixin, ClassifierMixin, SkfairdpEs
         queries = np.asarray(scaled(public_rows[order]))
         votes = teachers.votes(queries)
 
-        self._spend(guarantee)
-        answered, released = release_labels(votes, plan, noising)
+        guarantee = mechanism.guarantee(
+            seed=noising.identity, does_not_cover=not_covered(self.classes, len(taken), len(rows))
+        )
+        answered, released = self._let_out(votes, mechanism, noising, guarantee)
         if not len(answered):
             raise ValueError(
-                f"no query passed threshold={plan.threshold:g} of {teachers.n_voting} votes with "
-                f"threshold_noise_scale={plan.threshold_noise_scale:g}, so there is nothing to learn from; lower "
+                f"no query passed threshold={mechanism.threshold:g} of {teachers.n_voting} votes with "
+                f"threshold_noise_scale={mechanism.threshold_noise_scale:g}, so there is nothing to learn from; lower "
                 "threshold, or give more public rows. The budget is spent."
             )
-        postprocess = choose_postprocess(self.postprocess, self.student, plan.noise_scale / teachers.n_voting)
+        postprocess = choose_postprocess(self.postprocess, self.student, mechanism.noise_scale / teachers.n_voting)
         targets = student_targets(released, self.labels, len(classes), teachers.n_voting, postprocess)
         chosen = order[answered]
-        student = fit_student(
-            self._named(public_rows[chosen]),
-            targets,
-            classes,
-            student=self.student,
-            regularization=read_regularization(self.student_regularization, self.student),
-            networks=networks,
-            scaler=scaler,
-            stream=learning,
-        )
+        student = fit_student(self._named(public_rows[chosen]), targets, classes, stream=learning, **teach)
         self.classes_ = classes
-        self.privacy_ = guarantee
-        self.noise_scale_ = plan.noise_scale
+        self.mechanism_, self.privacy_ = mechanism, guarantee
+        self.noise_scale_ = mechanism.noise_scale
         confident = self.labels == "confident"
-        self.threshold_ = plan.threshold if confident else None
-        self.threshold_noise_scale_ = plan.threshold_noise_scale if confident else None
+        self.threshold_ = mechanism.threshold if confident else None
+        self.threshold_noise_scale_ = mechanism.threshold_noise_scale if confident else None
         self.n_voting_ = teachers.n_voting
         self.student_ = student
         self.query_indices_ = taken[chosen] if public is None else chosen
         self.student_targets_ = targets
-        self._private = PrivatePart(teachers, plan, queries, votes, answered)
+        self._private = PrivatePart(teachers, mechanism, queries, votes, answered)
         return self
 
     def predict(self, X: Any) -> np.ndarray:

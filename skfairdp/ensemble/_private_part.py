@@ -8,8 +8,8 @@ import pandas as pd
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skfairdp.accounting import confident_gnmax_data_dependent_rdp, gnmax_data_dependent_epsilon, renyi_epsilon
-from skfairdp.ensemble._aggregation import VotePlan
 from skfairdp.ensemble._teachers import Teachers
+from skfairdp.mechanisms import VoteMechanism
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class PrivatePart:
     ----------
     teachers : Teachers
         The teachers.
-    plan : VotePlan
+    mechanism : VoteMechanism
         How the votes were released.
     queries : ndarray of shape (n_asked, n_features)
         Rows that were asked about, scaled, in the order of asking.
@@ -51,30 +51,30 @@ class PrivatePart:
     """
 
     teachers: Teachers
-    plan: VotePlan
+    mechanism: VoteMechanism
     queries: np.ndarray
     votes: np.ndarray
     answered: np.ndarray
 
     def privacy(self) -> DataDependentPrivacy:
         """Bound what these votes cost."""
-        plan = self.plan
-        if plan.labels == "soft":
+        mechanism = self.mechanism
+        if mechanism.labels == "soft":
             raise ValueError("a data-dependent bound exists for labels='hard' and labels='confident' only; got 'soft'.")
-        if plan.mu is None and plan.delta == 0:  # no noise, or nothing to tell
-            return DataDependentPrivacy(plan.epsilon, 0.0, plan.epsilon)
-        if plan.labels == "hard":
-            epsilon = gnmax_data_dependent_epsilon(self.votes, plan.noise_scale, plan.delta)
+        if mechanism.mu is None and mechanism.delta == 0:  # no noise, or nothing to tell
+            return DataDependentPrivacy(mechanism.epsilon, 0.0, mechanism.epsilon)
+        if mechanism.labels == "hard":
+            epsilon = gnmax_data_dependent_epsilon(self.votes, mechanism.noise_scale, mechanism.delta)
         else:
             # Nothing was asked once the last answer was given.
-            stopped = len(self.answered) == plan.n_answered
+            stopped = len(self.answered) == mechanism.n_answered
             asked = int(self.answered[-1]) + 1 if stopped else len(self.votes)
             passed = np.isin(np.arange(asked), self.answered)
             rdp = confident_gnmax_data_dependent_rdp(
-                self.votes[:asked], passed, plan.threshold, plan.threshold_noise_scale, plan.noise_scale
+                self.votes[:asked], passed, mechanism.threshold, mechanism.threshold_noise_scale, mechanism.noise_scale
             )
-            epsilon = renyi_epsilon(rdp, plan.delta)
-        return DataDependentPrivacy(min(epsilon, plan.epsilon), plan.delta, plan.epsilon)
+            epsilon = renyi_epsilon(rdp, mechanism.delta)
+        return DataDependentPrivacy(min(epsilon, mechanism.epsilon), mechanism.delta, mechanism.epsilon)
 
 
 class PrivatePartMixin:

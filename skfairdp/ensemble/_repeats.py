@@ -7,10 +7,10 @@ import numpy as np
 from scipy.special import log_expit, log_softmax
 
 from skfairdp._rng import RandomStream, random_stream
-from skfairdp.ensemble._aggregation import VotePlan, student_targets
 from skfairdp.ensemble._logistic_students import solve_students, student_logits
-from skfairdp.ensemble._students import fit_weighted, train_network_students
+from skfairdp.ensemble._students import fit_weighted, student_targets, train_network_students
 from skfairdp.ensemble._teachers import NetworkSettings, seeded
+from skfairdp.mechanisms import VoteMechanism
 
 _LEAST_PROBABILITY = 1e-12
 
@@ -37,7 +37,7 @@ class RepeatedStudents:
 
 
 def draw_targets(
-    votes: np.ndarray, plan: VotePlan, n_repeats: int, n_voting: int, postprocess: str, stream: RandomStream
+    votes: np.ndarray, mechanism: VoteMechanism, n_repeats: int, n_voting: int, postprocess: str, stream: RandomStream
 ) -> tuple[np.ndarray, np.ndarray]:
     """Draw the student's class weights again and again, as an analysis and not as a release.
 
@@ -45,7 +45,7 @@ def draw_targets(
     ----------
     votes : ndarray of shape (n_queries, n_classes)
         Without noise.
-    plan : VotePlan
+    mechanism : VoteMechanism
         How they are released.
     n_repeats, n_voting : int
         Repetitions, and teachers that vote.
@@ -63,16 +63,16 @@ def draw_targets(
     """
     n_classes = votes.shape[1]
     rng = stream.generator
-    noisy = votes + plan.noise_scale * rng.standard_normal((n_repeats, *votes.shape))
-    released = noisy if plan.labels == "soft" else noisy.argmax(axis=2)
-    private = student_targets(released, plan.labels, n_classes, n_voting, postprocess)
-    unperturbed = votes if plan.labels == "soft" else votes.argmax(axis=1)
-    clean = student_targets(unperturbed, plan.labels, n_classes, n_voting, postprocess)
-    if plan.labels == "confident":
+    noisy = votes + mechanism.noise_scale * rng.standard_normal((n_repeats, *votes.shape))
+    released = noisy if mechanism.labels == "soft" else noisy.argmax(axis=2)
+    private = student_targets(released, mechanism.labels, n_classes, n_voting, postprocess)
+    unperturbed = votes if mechanism.labels == "soft" else votes.argmax(axis=1)
+    clean = student_targets(unperturbed, mechanism.labels, n_classes, n_voting, postprocess)
+    if mechanism.labels == "confident":
         largest = votes.max(axis=1)
-        asked = largest + plan.threshold_noise_scale * rng.standard_normal((n_repeats, len(votes)))
-        private = private * _answered(asked >= plan.threshold, plan.n_answered)[..., None]
-        clean = clean * _answered((largest >= plan.threshold)[None], plan.n_answered)[0][:, None]
+        asked = largest + mechanism.threshold_noise_scale * rng.standard_normal((n_repeats, len(votes)))
+        private = private * _answered(asked >= mechanism.threshold, mechanism.n_answered)[..., None]
+        clean = clean * _answered((largest >= mechanism.threshold)[None], mechanism.n_answered)[0][:, None]
     return clean, private
 
 

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validat
 from skfairdp._rng import RandomStream, random_stream
 from skfairdp.ensemble._logistic_students import solve_students, student_probabilities
 from skfairdp.ensemble._teachers import NetworkSettings, seeded
+from skfairdp.mechanisms import soft_labels
 
 
 class LogisticStudent(ClassifierMixin, BaseEstimator):
@@ -183,6 +184,37 @@ def fit_student(
     else:
         model = fit_weighted(seeded(student, stream.seed()), rows, targets, classes)
     return make_pipeline(model) if scaler is None else make_pipeline(scaler, model)
+
+
+def rehearse_student(
+    X: np.ndarray | pd.DataFrame, classes: np.ndarray, labels: str, *, student: Any, **teach: Any
+) -> None:
+    """Train a classifier that the user brought on made-up labels, so that it fails before anything is paid for.
+
+    Parameters
+    ----------
+    X : ndarray or DataFrame of shape (n_samples, n_features)
+        Public rows.
+    classes : ndarray
+        Class labels.
+    labels : {"soft", "hard", "confident"}
+        What the student will learn from.
+    student, **teach
+        As in :func:`fit_student`.
+    """
+    if isinstance(student, str) or len(classes) == 1:
+        return
+    targets = np.eye(len(classes))[np.arange(len(X)) % len(classes)]
+    if labels == "soft":
+        targets = 0.5 * targets + 0.5 / len(classes)
+    fit_student(X, targets, classes, student=student, stream=random_stream(0), **teach)
+
+
+def student_targets(released: np.ndarray, labels: str, n_classes: int, n_voting: int, postprocess: str) -> np.ndarray:
+    """Turn what was released into class weights for the student; shape (..., n_classes)."""
+    if labels == "soft":
+        return soft_labels(released, n_voting, postprocess)
+    return np.eye(n_classes)[released]
 
 
 def fit_weighted(model: Any, X: Any, targets: np.ndarray, classes: np.ndarray) -> Any:

@@ -15,8 +15,10 @@ from functools import lru_cache
 
 import numpy as np
 
-from skfairdp._rng import RandomStream
+from skfairdp._rng import RandomStream, random_stream
 from skfairdp._validation import check_epsilon
+from skfairdp.accounting import ReleaseEvent
+from skfairdp.mechanisms._mechanism import Mechanism, check_columns
 
 # All weights of a row sum to this power of two, so that one shifted word is an exact uniform draw.
 _TOTAL_BITS = 63
@@ -25,8 +27,8 @@ _DIGITS = Context(prec=80)
 
 
 @dataclass(frozen=True)
-class CodeWeights:
-    """The integers that a row of codes is drawn with.
+class CodeMechanism(Mechanism):
+    """Release one of K codes, drawn by integer weights; made by :func:`code_mechanism`.
 
     Code c of a row gets the weight ``floor + m_c``, where the ``m_c`` are non-negative integers that
     sum to ``spread``; ``n_codes * floor + spread`` is always ``2**63``.
@@ -45,10 +47,86 @@ class CodeWeights:
     floor: int
     spread: int
     epsilon: float
+    name = "codes"
+
+    @property
+    def event(self) -> ReleaseEvent:
+        """A pure loss of epsilon."""
+        return ReleaseEvent(self.epsilon)
+
+    def check(self, s: np.ndarray) -> None:
+        """Check the shape; values cannot fail."""
+        check_columns(s, self.n_codes)
+
+    def release(self, s: np.ndarray, stream: RandomStream) -> np.ndarray:
+        """Draw one code per row.
+
+        The floor of the running sums, ``F_c = floor(B (s_1 + ... + s_c))`` with ``F_K = B``, rises from 0 to
+        B whatever the rounding errors, so the weights ``A + F_c - F_{c-1}`` lie in [A, A + B] and sum to
+        2**63 for every input. A 63-bit word then picks the code, without rejection.
+
+        Parameters
+        ----------
+        s : ndarray of shape (n_samples, n_codes)
+            The encoder's distribution over codes. A row that is none (nan, infinite, negative, all zero)
+            is taken as uniform: an error would tell which record it was.
+        stream : RandomStream
+            Where the random words come from.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Codes, from 0 to ``n_codes - 1``.
+        """
+        self.check(s)
+        cumulative = _cumulative(s)
+        word = stream.uint64(len(cumulative)) >> np.uint64(1)
+        codes = np.zeros(len(cumulative), dtype=np.intp)
+        for c in range(self.n_codes - 1):
+            codes += word >= self._rise(cumulative[:, c]) + np.uint64((c + 1) * self.floor)
+        return codes
+
+    def _rise(self, cumulative: np.ndarray) -> np.ndarray:
+        # float(spread) may have been rounded up; the clip keeps F_c <= B, and the product is monotone in F.
+        rise = np.floor(cumulative * float(self.spread))
+        return np.minimum(rise.astype(np.uint64), np.uint64(self.spread))
+
+    def log_likelihood_ratio(self, y: np.ndarray, x: np.ndarray, x_prime: np.ndarray) -> np.ndarray:
+        """Compute ``log P(y | x) - log P(y | x_prime)`` from the weights that codes are drawn with.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n_samples,)
+            Released codes.
+        x, x_prime : ndarray of shape (1, n_codes) or (n_samples, n_codes)
+            Two distributions over codes.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        codes = np.asarray(y).reshape(-1).astype(np.intp)
+        first, second = (self._log_weights(s)[np.arange(len(codes)) if len(s) > 1 else 0, codes] for s in (x, x_prime))
+        return first - second
+
+    def _log_weights(self, s: np.ndarray) -> np.ndarray:
+        cumulative = _cumulative(s)
+        risen = self._rise(cumulative)
+        risen[:, -1] = self.spread
+        return np.log(np.diff(risen, axis=1, prepend=np.uint64(0)).astype(np.float64) + self.floor)
+
+    def worst_case_pairs(self, stream: RandomStream | None = None) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Return records that name different codes for certain: the first and the last one, and two at random."""
+        pairs = [(0, self.n_codes - 1)]
+        if self.n_codes > 2:
+            generator = (stream or random_stream(0)).generator
+            pairs += [(self.n_codes - 1, 1), tuple(generator.choice(self.n_codes, 2, replace=False))]
+        eye = np.eye(self.n_codes)
+        return [(eye[a], eye[b]) for a, b in pairs]
 
 
 @lru_cache(maxsize=64)
-def code_weights(n_codes: int, epsilon: float) -> CodeWeights:
+def code_mechanism(n_codes: int, epsilon: float) -> CodeMechanism:
     """Choose the integers whose exact epsilon is the largest that does not exceed ``epsilon``.
 
     With T = 2**63 the floor A is the least integer with ``T / A - (K - 1) <= e^epsilon``, and the
@@ -63,13 +141,13 @@ def code_weights(n_codes: int, epsilon: float) -> CodeWeights:
 
     Returns
     -------
-    CodeWeights
+    CodeMechanism
 
     Examples
     --------
-    >>> from skfairdp.mechanisms import code_weights
-    >>> weights = code_weights(8, 4.0)
-    >>> 8 * weights.floor + weights.spread == 2**63, weights.epsilon
+    >>> from skfairdp.mechanisms import code_mechanism
+    >>> mechanism = code_mechanism(8, 4.0)
+    >>> 8 * mechanism.floor + mechanism.spread == 2**63, mechanism.epsilon
     (True, 4.0)
     """
     epsilon = check_epsilon(epsilon, allow_inf=False)
@@ -88,7 +166,7 @@ def code_weights(n_codes: int, epsilon: float) -> CodeWeights:
     rounded = float(exact)
     if Decimal(rounded) < exact:
         rounded = math.nextafter(rounded, math.inf)
-    return CodeWeights(n_codes, floor, spread, rounded)
+    return CodeMechanism(n_codes, floor, spread, rounded)
 
 
 def code_probabilities(s: np.ndarray, epsilon: float) -> np.ndarray:
@@ -123,17 +201,13 @@ def code_probabilities(s: np.ndarray, epsilon: float) -> np.ndarray:
 def draw_codes(s: np.ndarray, epsilon: float, stream: RandomStream) -> np.ndarray:
     """Draw one code per row; pure local differential privacy, proved in integers.
 
-    The floor of the running sums, ``F_c = floor(B (s_1 + ... + s_c))`` with ``F_K = B``, rises from 0 to
-    B whatever the rounding errors, so the weights ``A + F_c - F_{c-1}`` lie in [A, A + B] and sum to
-    2**63 for every input. A 63-bit word then picks the code, without rejection.
-
     Parameters
     ----------
     s : ndarray of shape (n_samples, n_codes)
         The encoder's distribution over codes. A row that is none (nan, infinite, negative, all zero)
         is taken as uniform: an error would tell which record it was.
     epsilon : float
-        Finite; see `code_weights` for the exact epsilon that is spent.
+        Finite; see `code_mechanism` for the exact epsilon that is spent.
     stream : RandomStream
         Where the random words come from.
 
@@ -152,24 +226,20 @@ def draw_codes(s: np.ndarray, epsilon: float, stream: RandomStream) -> np.ndarra
     >>> bool(abs(codes.mean() - 0.880797) < 0.01)
     True
     """
-    cumulative = _cumulative(s)
-    n_samples, n_codes = cumulative.shape
-    weights = code_weights(n_codes, float(epsilon))
-    word = stream.uint64(n_samples) >> np.uint64(1)
-    codes = np.zeros(n_samples, dtype=np.intp)
-    for c in range(n_codes - 1):
-        # float(spread) may have been rounded up; the clip keeps F_c <= B, and the product is monotone in F.
-        rise = np.floor(cumulative[:, c] * float(weights.spread))
-        rise = np.minimum(rise.astype(np.uint64), np.uint64(weights.spread))
-        codes += word >= rise + np.uint64((c + 1) * weights.floor)
-    return codes
+    s = _matrix(s)
+    return code_mechanism(s.shape[1], float(epsilon)).release(s, stream)
+
+
+def _matrix(s: np.ndarray) -> np.ndarray:
+    s = np.asarray(s, dtype=np.float64)
+    if s.ndim != 2 or s.shape[1] < 2:
+        raise ValueError(f"s must have shape (n_samples, n_codes) with at least 2 codes; got shape {s.shape}.")
+    return s
 
 
 def _cumulative(s: np.ndarray) -> np.ndarray:
     """Running sums of each row, scaled to end at exactly 1; monotone in floating point."""
-    s = np.asarray(s, dtype=np.float64)
-    if s.ndim != 2 or s.shape[1] < 2:
-        raise ValueError(f"s must have shape (n_samples, n_codes) with at least 2 codes; got shape {s.shape}.")
+    s = _matrix(s)
     largest = s.max(axis=1, initial=0.0)
     with np.errstate(invalid="ignore"):
         sound = np.isfinite(s).all(axis=1) & (s.min(axis=1, initial=0.0) >= 0) & (largest > 0)

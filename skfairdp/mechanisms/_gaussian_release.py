@@ -14,8 +14,7 @@ import numpy as np
 
 from skfairdp._rng import RandomStream
 from skfairdp._validation import check_delta, check_epsilon
-from skfairdp.accounting import gaussian_mu
-from skfairdp.mechanisms._alias import BLOCK
+from skfairdp.accounting import ReleaseEvent, gaussian_mu
 from skfairdp.mechanisms._gaussian import (
     ETA,
     GREATEST_SCALE,
@@ -25,15 +24,8 @@ from skfairdp.mechanisms._gaussian import (
     TOTAL_VARIATION,
     GaussianNoise,
 )
-from skfairdp.mechanisms._normalise import (
-    add_noise,
-    check_clip_norm,
-    dense,
-    inner_radius,
-    normalise,
-    normalise_to_grid,
-    shape_of,
-)
+from skfairdp.mechanisms._normalise import check_clip_norm, inner_radius, l2_sensitivity, shape_of
+from skfairdp.mechanisms._row_noise import NoiseSource, RowNoise
 
 _LARGEST_MU = 768.0
 _MOST_LEVELS = 8
@@ -46,37 +38,55 @@ _MU_RESERVE = 2.0**-24
 
 
 @dataclass(frozen=True)
-class GaussianPlan:
-    """How an (epsilon, delta) is spent.
+class GaussianMechanism(RowNoise):
+    """Normalised rows plus rounded Gaussian noise; made by :func:`gaussian_mechanism`.
 
     Attributes
     ----------
+    epsilon, delta : float
+        The worst-case loss of one release, and the probability with which it may be exceeded.
     mu : float
         What to compose several releases by: slightly more than the largest sensitivity over noise scale that
         (epsilon, delta) allows, so that it pays for the errors of the tables in every release.
-    grid : int
-        The integer radius N; 0 when there is no noise.
     noise : GaussianNoise or None
         The integer noise.
-    unit : float
-        What one integer step is worth in the output.
     sampling_error : float
         Bound on the total variation between the noise of a row and that of ``mu``, where sums of tables are used.
     """
 
+    epsilon: float
+    delta: float
     mu: float
-    grid: int
     noise: GaussianNoise | None
-    unit: float
     sampling_error: float = 0.0
+    name = "gaussian"
+
+    @property
+    def event(self) -> ReleaseEvent:
+        """A Gaussian with ``mu``, and the (epsilon, delta) that is proved for it."""
+        if self.noise is None:
+            return ReleaseEvent(math.inf)
+        return ReleaseEvent(self.epsilon, self.delta, gaussian_mu=self.mu, sampling_error=self.sampling_error)
 
     @property
     def noise_scale(self) -> float:
         """Standard deviation of the noise in the units of the output."""
         return 0.0 if self.noise is None else self.noise.scale * self.unit
 
+    @property
+    def sensitivity(self) -> float:
+        """The largest L2 distance between two normalised rows."""
+        return l2_sensitivity(self.norm, self.n_features, self.clip_norm)
 
-def plan_gaussian(epsilon: float, delta: float, n_features: int, *, clip_norm: float = 1.0) -> GaussianPlan:
+    def _source(self) -> NoiseSource:
+        assert self.noise is not None
+        return self.noise
+
+    def _log_density(self, noise: np.ndarray) -> np.ndarray:
+        return -np.square(noise).sum(axis=1) / (2 * self.noise_scale**2)
+
+
+def gaussian_mechanism(epsilon: float, delta: float, n_features: int, *, clip_norm: float = 1.0) -> GaussianMechanism:
     """Choose grid and noise; the guard on every argument stands here.
 
     Parameters
@@ -92,11 +102,17 @@ def plan_gaussian(epsilon: float, delta: float, n_features: int, *, clip_norm: f
 
     Returns
     -------
-    GaussianPlan
+    GaussianMechanism
+
+    Examples
+    --------
+    >>> from skfairdp.mechanisms import gaussian_mechanism
+    >>> round(gaussian_mechanism(8.0, 1e-5, 64).noise_scale, 2)  # 0.600229 times the sensitivity 2
+    1.2
     """
     epsilon, delta, radius = check_epsilon(epsilon), check_delta(delta), check_clip_norm(clip_norm)
     if math.isinf(epsilon):
-        return GaussianPlan(math.inf, 0, None, 0.0)
+        return GaussianMechanism("l2", n_features, radius, 0, 0.0, math.inf, 0.0, math.inf, None)
     # A grid this fine loses less than one part in a hundred to the rounding of rows.
     enough = max(512, math.ceil(8 * math.sqrt(n_features)))
     grid, noise = _plan_table(epsilon, delta, n_features)
@@ -105,7 +121,7 @@ def plan_gaussian(epsilon: float, delta: float, n_features: int, *, clip_norm: f
     unit = radius / inner_radius(grid, n_features)
     mu = gaussian_mu(epsilon, delta) * (1 + _MU_RESERVE)
     sampling_error = n_features * noise.levels * TOTAL_VARIATION if noise.levels > 1 else 0.0
-    return GaussianPlan(mu, grid, noise, unit, sampling_error)
+    return GaussianMechanism("l2", n_features, radius, grid, unit, epsilon, delta, mu, noise, sampling_error)
 
 
 def gaussian_release(
@@ -144,20 +160,8 @@ def gaussian_release(
     >>> gaussian_release(X, epsilon=8.0, delta=1e-5, stream=random_stream(0)).mean(axis=0).round(1)
     array([ 0.6, -0.8])
     """
-    n_samples, n_features = shape_of(X)
-    plan = plan_gaussian(epsilon, delta, n_features, clip_norm=clip_norm)
-    if plan.noise is None:
-        return normalise(dense(X), "l2", clip_norm)
-    out = np.empty((n_samples, n_features))
-    rows = max(1, BLOCK // n_features)
-    noise = np.empty((min(rows, n_samples), n_features))
-    for start in range(0, n_samples, rows):
-        part = slice(start, min(start + rows, n_samples))
-        Z = normalise_to_grid(dense(X[part]), "l2", plan.grid, stream)
-        fresh = noise[: len(Z)]
-        plan.noise.fill(fresh.reshape(-1), stream)
-        np.multiply(add_noise(Z, fresh), plan.unit, out=out[part])
-    return out
+    _, n_features = shape_of(X)
+    return gaussian_mechanism(epsilon, delta, n_features, clip_norm=clip_norm).release(X, stream)
 
 
 def _plan_table(epsilon: float, delta: float, n_features: int) -> tuple[int, GaussianNoise]:

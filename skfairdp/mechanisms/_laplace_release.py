@@ -12,54 +12,67 @@ from typing import Any
 
 import numpy as np
 
-from skfairdp._rng import RandomStream
+from skfairdp._rng import RandomStream, SeedIdentity
 from skfairdp._validation import check_epsilon
-from skfairdp.mechanisms._alias import BLOCK
+from skfairdp.accounting import PrivacyGuarantee, ReleaseEvent
 from skfairdp.mechanisms._laplace import GREATEST_SCALE, laplace_noise, laplace_scale
 from skfairdp.mechanisms._normalise import (
     FINEST_GRID,
-    add_noise,
     check_clip_norm,
     check_norm,
-    dense,
     inner_radius,
     l1_sensitivity,
-    normalise,
-    normalise_to_grid,
     shape_of,
 )
+from skfairdp.mechanisms._row_noise import NoiseSource, RowNoise
 
 CALIBRATIONS = ("exact", "published")
 _LEAST_GRID_SCALE = 512
 
 
 @dataclass(frozen=True)
-class LaplacePlan:
-    """How an epsilon is spent.
+class LaplaceMechanism(RowNoise):
+    """Normalised rows plus discrete Laplace noise; made by :func:`laplace_mechanism`.
 
     Attributes
     ----------
     epsilon : float
         The exact worst-case loss of one release.
-    grid : int
-        The integer radius N; 0 when there is no noise.
+    published_epsilon : float or None
+        What a paper claims for this noise, where that is less.
     scale : float
         The scale of the integer noise.
-    unit : float
-        What one integer step is worth in the output.
-    noise_scale : float
-        The scale of the noise in the output.
     """
 
     epsilon: float
-    grid: int
+    published_epsilon: float | None
     scale: float
-    unit: float
+    name = "laplace"
+
+    @property
+    def event(self) -> ReleaseEvent:
+        """A pure loss of epsilon."""
+        return ReleaseEvent(self.epsilon)
+
+    def guarantee(self, *, seed: SeedIdentity | None = None, **words: Any) -> PrivacyGuarantee:
+        """Write the receipt, with the published epsilon beside the exact one."""
+        return super().guarantee(seed=seed, **{"published_epsilon": self.published_epsilon, **words})
 
     @property
     def noise_scale(self) -> float:
         """Scale of the noise in the units of the output."""
         return self.scale * self.unit
+
+    @property
+    def sensitivity(self) -> float:
+        """The largest L1 distance between two normalised rows."""
+        return l1_sensitivity(self.norm, self.n_features, self.clip_norm)
+
+    def _source(self) -> NoiseSource:
+        return laplace_noise(self.scale)
+
+    def _log_density(self, noise: np.ndarray) -> np.ndarray:
+        return -np.abs(noise).sum(axis=1) / self.noise_scale
 
 
 def exact_laplace_epsilon(norm: str, n_features: int, epsilon: float) -> float:
@@ -94,9 +107,9 @@ def exact_laplace_epsilon(norm: str, n_features: int, epsilon: float) -> float:
     return epsilon * factor
 
 
-def plan_laplace(
+def laplace_mechanism(
     epsilon: float, norm: str, n_features: int, *, clip_norm: float = 1.0, calibration: str = "exact"
-) -> LaplacePlan:
+) -> LaplaceMechanism:
     """Choose grid and noise scale; the guard on every argument stands here.
 
     Parameters
@@ -114,16 +127,25 @@ def plan_laplace(
 
     Returns
     -------
-    LaplacePlan
+    LaplaceMechanism
+
+    Examples
+    --------
+    >>> from skfairdp.mechanisms import laplace_mechanism
+    >>> mechanism = laplace_mechanism(8.0, "l1", 4)
+    >>> mechanism.guarantee().epsilon, round(mechanism.noise_scale, 6)
+    (8.0, 0.25)
     """
     epsilon, radius = check_epsilon(epsilon), check_clip_norm(clip_norm)
+    claimed = epsilon
     if calibration not in CALIBRATIONS:
         raise ValueError(f"calibration must be one of {CALIBRATIONS}; got {calibration!r}.")
     if calibration == "published":
         epsilon = exact_laplace_epsilon(norm, n_features, epsilon)
     sensitivity = l1_sensitivity(norm, n_features)
+    published = claimed if epsilon != claimed else None
     if math.isinf(epsilon):
-        return LaplacePlan(epsilon, 0, 0.0, 0.0)
+        return LaplaceMechanism(norm, n_features, radius, 0, 0.0, epsilon, published, 0.0)
     grid = 1
     if norm == "l2":  # rounding widens an L2 sphere by sqrt(D/4) steps, which must be small against the radius
         grid = 1 << math.ceil(math.log2(max(1024, 8 * math.sqrt(n_features))))
@@ -139,7 +161,7 @@ def plan_laplace(
             f"features; got {epsilon!r}."
         )
     unit = radius / (inner_radius(grid, n_features) if norm == "l2" else grid)
-    return LaplacePlan(epsilon, grid, scale, unit)
+    return LaplaceMechanism(norm, n_features, radius, grid, unit, epsilon, published, scale)
 
 
 def laplace_release(
@@ -187,18 +209,6 @@ def laplace_release(
     >>> laplace_release(X, epsilon=8.0, stream=random_stream(0)).mean(axis=0).round(2)
     array([ 0.75, -0.25])
     """
-    n_samples, n_features = shape_of(X)
-    plan = plan_laplace(epsilon, norm, n_features, clip_norm=clip_norm, calibration=calibration)
-    if plan.grid == 0:
-        return normalise(dense(X), norm, clip_norm)
-    source = laplace_noise(plan.scale)
-    out = np.empty((n_samples, n_features))
-    rows = max(1, BLOCK // n_features)
-    noise = np.empty((min(rows, n_samples), n_features))
-    for start in range(0, n_samples, rows):
-        part = slice(start, min(start + rows, n_samples))
-        Z = normalise_to_grid(dense(X[part]), norm, plan.grid, stream, clip_norm=clip_norm)
-        fresh = noise[: len(Z)]
-        source.fill(fresh.reshape(-1), stream)
-        np.multiply(add_noise(Z, fresh), plan.unit, out=out[part])
-    return out
+    _, n_features = shape_of(X)
+    mechanism = laplace_mechanism(epsilon, norm, n_features, clip_norm=clip_norm, calibration=calibration)
+    return mechanism.release(X, stream)

@@ -13,7 +13,9 @@ from functools import cached_property
 
 import numpy as np
 
-from skfairdp._rng import RandomStream
+from skfairdp._rng import RandomStream, random_stream
+from skfairdp.accounting import ReleaseEvent
+from skfairdp.mechanisms._mechanism import Mechanism
 
 #: Probabilities are counts out of this.
 TWO_64 = 1 << 64
@@ -22,14 +24,14 @@ TWO_64 = 1 << 64
 LARGEST_LOGIT = 50.0
 
 # So many bits, their random bytes and their limits stay in the cache together.
-_BLOCK = 1 << 18
+BLOCK_BITS = 1 << 18
 
 # A loss is a handful of correctly rounded operations; this pushes the result to the safe side of them all.
 _ROUND_UP = 1.0 + 2.0**-50
 
 
 @dataclass(frozen=True)
-class BinaryChannel:
+class BinaryChannel(Mechanism):
     """Independent binary channels, one per bit.
 
     Parameters
@@ -41,6 +43,7 @@ class BinaryChannel:
 
     one_to_one: np.ndarray
     zero_to_one: np.ndarray
+    name = "randomised response"
 
     def __post_init__(self) -> None:
         for name in ("one_to_one", "zero_to_one"):
@@ -95,6 +98,30 @@ class BinaryChannel:
         """
         return _total(Counter(zip(self.one_to_one.tolist(), self.zero_to_one.tolist())))
 
+    @property
+    def event(self) -> ReleaseEvent:
+        """A pure loss of ``epsilon``."""
+        return ReleaseEvent(self.epsilon)
+
+    def check(self, bits: np.ndarray) -> None:
+        """Check shape and type, and that bits are bits."""
+        if bits.ndim != 2 or bits.shape[1] != self.n_bits or bits.dtype.itemsize != 1:
+            raise ValueError(
+                f"bits must be a one-byte matrix with {self.n_bits} columns; got shape {bits.shape} of {bits.dtype}."
+            )
+        if bits.size and bits.view(np.uint8).max() > 1:
+            raise ValueError(f"bits must be zeros and ones; got {bits.view(np.uint8).max()}.")
+
+    def release(self, bits: np.ndarray, stream: RandomStream) -> np.ndarray:
+        """Send each column of a bit matrix through its channel, see :func:`randomised_response`."""
+        bits = np.ascontiguousarray(bits)
+        self.check(bits)
+        noisy = np.empty(bits.shape, dtype=np.uint8)
+        step = max(1, BLOCK_BITS // self.n_bits)
+        for start in range(0, len(bits), step):
+            noisy[start : start + step] = _respond(bits[start : start + step], self, stream)
+        return noisy
+
     def worst_code(self) -> np.ndarray:
         """Return a code whose likelihood ratio with its complement reaches ``epsilon``."""
         of_zero, of_one = self.log_ratios
@@ -102,11 +129,22 @@ class BinaryChannel:
         first = np.maximum(of_zero, of_one) >= -np.minimum(of_zero, of_one)
         return first.astype(np.uint8)
 
-    def log_likelihood_ratio(self, output: np.ndarray, code: np.ndarray, other: np.ndarray) -> np.ndarray:
-        """Return ``log P(output | code) - log P(output | other)`` for each row."""
+    def worst_case_pairs(self, stream: RandomStream | None = None) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Return codes that differ in all bits (the worst of all, and one at random), in the first, and in the last."""
+        worst = self.worst_code()
+        random = (stream or random_stream(0)).generator.integers(0, 2, self.n_bits, dtype=np.uint8)
+        pairs = [(worst, 1 - worst), (random, 1 - random)]
+        for bit in (0, -1):
+            flipped = worst.copy()
+            flipped[bit] ^= 1
+            pairs.append((worst, flipped))
+        return pairs
+
+    def log_likelihood_ratio(self, y: np.ndarray, x: np.ndarray, x_prime: np.ndarray) -> np.ndarray:
+        """Return ``log P(y | x) - log P(y | x_prime)`` for each row of bits."""
         of_zero, of_one = self.log_ratios
-        change = code.astype(np.float64) - other.astype(np.float64)
-        return (change * np.where(output != 0, of_one, of_zero)).sum(axis=-1)
+        change = x.astype(np.float64) - x_prime.astype(np.float64)
+        return (change * np.where(y != 0, of_one, of_zero)).sum(axis=-1)
 
     def _per_pair(self, function: Callable[[int, int], tuple[float, ...]]) -> np.ndarray:
         """Evaluate a function of the integers once for each pair that occurs."""
@@ -234,25 +272,14 @@ def randomised_response(bits: np.ndarray, channel: BinaryChannel, stream: Random
     >>> bool(abs(noisy.mean() - np.e / (1 + np.e)) < 0.01)
     True
     """
-    bits = np.asarray(bits)
-    if bits.ndim != 2 or bits.shape[1] != channel.n_bits or bits.dtype.itemsize != 1:
-        raise ValueError(
-            f"bits must be a one-byte matrix with {channel.n_bits} columns; got shape {bits.shape} of {bits.dtype}."
-        )
-    noisy = np.empty(bits.shape, dtype=np.uint8)
-    step = max(1, _BLOCK // channel.n_bits)
-    for start in range(0, len(bits), step):
-        noisy[start : start + step] = _respond(bits[start : start + step], channel, stream)
-    return noisy
+    return channel.release(np.asarray(bits), stream)
 
 
 def _respond(bits: np.ndarray, channel: BinaryChannel, stream: RandomStream) -> np.ndarray:
     """Randomise one block."""
     top_p = (channel.one_to_one >> np.uint64(56)).astype(np.uint8)
     top_q = (channel.zero_to_one >> np.uint64(56)).astype(np.uint8)
-    bits = np.ascontiguousarray(bits).view(np.uint8)  # the ties below are written through a flat view
-    if bits.size and bits.max() > 1:
-        raise ValueError(f"bits must be zeros and ones; got {bits.max()}.")
+    bits = bits.view(np.uint8)
     limits = bits * (top_p - top_q)  # arithmetic modulo 256: q + (p - q) is p again
     limits += top_q
     words = _bytes(bits.size, stream).reshape(bits.shape)

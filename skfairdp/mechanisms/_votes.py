@@ -11,10 +11,11 @@ it is priced below the counts: labels from noise on a grid have ties, whose prob
 """
 
 import math
+from functools import cache
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import log_ndtr, logsumexp, ndtr
 
 from skfairdp._rng import RandomStream
 from skfairdp.mechanisms._gaussian import (
@@ -75,7 +76,7 @@ def noisy_votes(votes: np.ndarray, noise_scale: float, stream: RandomStream, *, 
     >>> noisy.mean(axis=0).round(), noisy.std(axis=0).round()
     (array([100.,  50.]), array([20., 20.]))
     """
-    counts, sigma = _check_votes(votes), _check_noise_scale(noise_scale)
+    counts, sigma = check_whole_votes(votes), _check_noise_scale(noise_scale)
     if sigma == 0:
         return counts
     if one_table:
@@ -119,7 +120,7 @@ def binary_labels(votes: np.ndarray, noise_scale: float, stream: RandomStream) -
     >>> float(binary_labels(np.tile([90, 60], (100000, 1)), 50.0, random_stream(0)).mean().round(1))  # 0.336
     0.3
     """
-    counts, sigma = _check_votes(votes), _check_noise_scale(noise_scale)
+    counts, sigma = check_whole_votes(votes), _check_noise_scale(noise_scale)
     if counts.shape[1] != 2:
         raise ValueError(f"votes must have two classes; got {counts.shape[1]}.")
     margin = counts[:, 0] - counts[:, 1]
@@ -265,7 +266,54 @@ def _nearest_probabilities(shares: np.ndarray) -> np.ndarray:
     return np.maximum(shares - np.take_along_axis(excess, kept - 1, axis=-1) / kept, 0.0)
 
 
-def _check_votes(votes: np.ndarray) -> np.ndarray:
+def answer_log_probabilities(votes: np.ndarray, noise_scale: float) -> np.ndarray:
+    r"""Compute the log probability that each class has the largest noisy count.
+
+    With :math:`\sigma` on every count, class a wins with probability
+    :math:`\int \varphi(z) \prod_{j \ne a} \Phi(z + (n_a - n_j)/\sigma) dz`, by Gauss-Hermite quadrature.
+
+    Parameters
+    ----------
+    votes : ndarray of shape (n_samples, n_classes)
+        Counts.
+    noise_scale : float
+        Standard deviation; 0 makes the first of the largest classes certain.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_classes)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfairdp.mechanisms import answer_log_probabilities
+    >>> np.exp(answer_log_probabilities(np.array([[150, 0, 0]]), 50.0))[0, 0].round(6)  # 1 - 0.031205
+    np.float64(0.968795)
+    """
+    counts = np.asarray(votes, dtype=float)
+    n_classes = counts.shape[1]
+    if noise_scale == 0:
+        return np.where(np.arange(n_classes) == counts.argmax(axis=1)[:, None], 0.0, -np.inf)
+    if n_classes == 2:
+        lead = (counts - counts[:, ::-1]) / (math.sqrt(2) * noise_scale)
+        return log_ndtr(lead)
+    nodes, weights = normal_quadrature()
+    found = np.empty(counts.shape)
+    for a in range(n_classes):
+        leads = (counts[:, a : a + 1] - np.delete(counts, a, axis=1)) / noise_scale
+        found[:, a] = logsumexp(log_ndtr(leads[:, :, None] + nodes).sum(axis=1), b=weights, axis=1)
+    return found
+
+
+@cache
+def normal_quadrature() -> tuple[np.ndarray, np.ndarray]:
+    """Return 128 nodes and weights for expectations over a standard normal variable."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(128)
+    return nodes, weights / math.sqrt(2 * math.pi)
+
+
+def check_whole_votes(votes: np.ndarray) -> np.ndarray:
+    """Return counts as floats, or say what is wrong with them."""
     counts = np.asarray(votes, dtype=float)
     if counts.ndim != 2 or not np.array_equal(counts, np.rint(counts)) or np.abs(counts).max(initial=0) > 2**20:
         raise ValueError("votes must have shape (n_samples, n_classes) and hold whole numbers, at most 2**20.")

@@ -1,11 +1,12 @@
 r"""How likely noise is to change the winner of a vote, and which rows are close to a change."""
 
 import math
-from functools import cache
 from typing import Any
 
 import numpy as np
 from scipy.special import log_ndtr, ndtr
+
+from skfairdp.mechanisms import normal_quadrature
 
 # Rows at a time, so that rows x classes x nodes stays within a few megabytes.
 _BLOCK = 1 << 19
@@ -58,7 +59,7 @@ def flipping_probability(votes: Any, noise_scale: float) -> np.ndarray:
     others = np.ones(counts.shape, dtype=bool)
     others[np.arange(len(counts)), winner] = False
     leads = lead[others].reshape(len(counts), counts.shape[1] - 1)
-    nodes, weights = _hermite()
+    nodes, weights = normal_quadrature()
     flips = np.empty(len(counts))
     rows = max(1, _BLOCK // (leads.shape[1] * len(nodes)))
     for start in range(0, len(counts), rows):
@@ -107,9 +108,3 @@ def check_votes(votes: Any, name: str = "votes") -> np.ndarray:
     if not np.isfinite(counts).all() or (counts < 0).any():
         raise ValueError(f"{name} must hold vote counts: finite and not negative.")
     return counts
-
-
-@cache
-def _hermite() -> tuple[np.ndarray, np.ndarray]:
-    nodes, weights = np.polynomial.hermite_e.hermegauss(128)
-    return nodes, weights / math.sqrt(2 * math.pi)

@@ -16,14 +16,15 @@ _FILE = {
     "OpenChannel": "_channels",
     "ProbeClassifier": "_probe",
     "class_probabilities": "_federate",
+    "encode": "_federate",
     "expected_gap": "_losses",
     "limit_threads": "_threads",
     "mlp": "_networks",
-    "release": "_federate",
     "reverse_gradient": "_reversal",
     "torch_generator": "_random",
     "train_ensemble": "_ensemble",
     "train_net": "_federate",
+    "values_to_release": "_federate",
 }
 
 __all__ = list(_FILE)

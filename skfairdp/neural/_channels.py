@@ -1,18 +1,19 @@
-"""What stands between the encoder and everybody else.
+"""What stands between the encoder and everybody else, as training sees it.
 
-A channel has two faces. ``forward`` is for training, with torch's noise, and differentiable;
-``release`` is for data that leave the device, with the secure integer mechanisms.
+A channel is differentiable, with torch's noise, and is made from the mechanism that releases: norm, noise scale and
+epsilon are read from it, so that nothing is trained for another noise than the one that is drawn.
 """
 
 import math
+from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 
-from skfairdp._rng import RandomStream
+from skfairdp.mechanisms import CodeMechanism, LaplaceMechanism, Mechanism
 
-# Codes start as clear words: a codebook row gives its class e^3 times the weight of any other.
+# A codebook starts with every code standing for one class: its row gives that class e^3 times the weight of any other.
 _FIRST_LOGIT = 3.0
 
 
@@ -25,9 +26,9 @@ class OpenChannel(nn.Module):
         """Return ``u``."""
         return u
 
-    def release(self, u: np.ndarray, stream: RandomStream) -> np.ndarray:
-        """Return ``u`` in double precision; nothing is protected."""
-        return u.astype(np.float64)
+    def values(self, u: np.ndarray) -> np.ndarray:
+        """Return what the mechanism takes: the encoder's output."""
+        return u
 
 
 class LaplaceChannel(nn.Module):
@@ -35,26 +36,15 @@ class LaplaceChannel(nn.Module):
 
     Parameters
     ----------
-    epsilon : float
-        The epsilon that the noise is calibrated to.
-    norm : {"l1", "l2"}
-        The norm of the rows.
-    calibration : {"exact", "published"}
-        ``"published"`` adds the noise of L1 rows, scale 2 / epsilon, to L2 rows as well.
+    mechanism : LaplaceMechanism
+        What releases; its norm is L1 or L2.
     """
 
     discrete = False
 
-    def __init__(self, epsilon: float, norm: str = "l1", calibration: str = "exact"):
+    def __init__(self, mechanism: LaplaceMechanism):
         super().__init__()
-        self.epsilon = epsilon
-        self.norm = norm
-        self.calibration = calibration
-
-    def scale(self, n_components: int) -> float:
-        """The scale of the noise: sensitivity over epsilon."""
-        published = self.norm == "l1" or self.calibration == "published"
-        return 2.0 * (1.0 if published else math.sqrt(n_components)) / self.epsilon
+        self.norm, self.noise_scale = mechanism.norm, mechanism.noise_scale
 
     def forward(self, u: torch.Tensor) -> torch.Tensor:
         """Normalise and perturb, with gradients."""
@@ -66,15 +56,11 @@ class LaplaceChannel(nn.Module):
             rows = nn.functional.normalize(u, p=1.0 if self.norm == "l1" else 2.0, dim=1)
         # The difference of two exponentials is Laplace; one value per coordinate, never one per row.
         noise = torch.empty_like(rows).exponential_() - torch.empty_like(rows).exponential_()
-        return rows + self.scale(u.shape[1]) * noise
+        return rows + self.noise_scale * noise
 
-    def release(self, u: np.ndarray, stream: RandomStream) -> np.ndarray:
-        """Normalise and perturb in integers; zero and nan rows become the zero row before the noise."""
-        from skfairdp.mechanisms import laplace_release
-
-        return laplace_release(
-            u.astype(np.float64), epsilon=self.epsilon, norm=self.norm, calibration=self.calibration, stream=stream
-        )
+    def values(self, u: np.ndarray) -> np.ndarray:
+        """Return what the mechanism takes: the encoder's output in double precision."""
+        return u.astype(np.float64)
 
 
 class CodeChannel(nn.Module):
@@ -88,20 +74,18 @@ class CodeChannel(nn.Module):
 
     Parameters
     ----------
-    epsilon : float
-        Pure local differential privacy of one release.
-    n_codes : int
-        Number of codes, K.
+    mechanism : CodeMechanism
+        What releases.
     n_classes : int
         Number of classes that the codebook speaks of.
     """
 
     discrete = True
 
-    def __init__(self, epsilon: float, n_codes: int, n_classes: int):
+    def __init__(self, mechanism: CodeMechanism, n_classes: int):
         super().__init__()
-        self.epsilon = epsilon
-        self._low = math.exp(-epsilon)
+        n_codes = mechanism.n_codes
+        self._low = math.exp(-mechanism.epsilon)
         codes, classes = torch.arange(n_codes)[:, None], torch.arange(n_classes)[None, :]
         least = min(n_codes, n_classes)
         self.codebook = nn.Parameter(_FIRST_LOGIT * (codes % least == classes % least).float())
@@ -129,23 +113,15 @@ class CodeChannel(nn.Module):
             named = nn.functional.one_hot(self.choose(self.belief(u)), u.shape[1]).to(u.dtype)
         return self.probabilities(named + (soft - soft.detach()))
 
-    def release(self, u: np.ndarray, stream: RandomStream) -> np.ndarray:
-        """Draw one code per row in integers and return it as a one-hot row; a nan row is drawn uniformly."""
-        from skfairdp.mechanisms import draw_codes
-
+    def values(self, u: np.ndarray) -> np.ndarray:
+        """Return what the mechanism takes: the named code as a one-hot row; a row with a nan names none."""
         with torch.no_grad():
             named = self.choose(self.belief(torch.tensor(u, device=self.codebook.device))).cpu().numpy()
-        eye = np.eye(u.shape[1])
-        s = np.where(np.isfinite(u).all(axis=1, keepdims=True), eye[named], np.nan)
-        return eye[draw_codes(s, self.epsilon, stream)]
+        return np.where(np.isfinite(u).all(axis=1, keepdims=True), np.eye(u.shape[1])[named], np.nan)
 
 
-def make_channel(
-    channel: str, epsilon: float, norm: str, calibration: str, n_outputs: int, n_classes: int
-) -> nn.Module:
-    """Build the channel of that name; an infinite epsilon switches it off."""
-    if math.isinf(epsilon):
-        return OpenChannel()
-    if channel == "codes":
-        return CodeChannel(epsilon, n_outputs, n_classes)
-    return LaplaceChannel(epsilon, norm, calibration)
+def make_channel(mechanism: Mechanism, n_classes: int) -> Any:
+    """Build the channel through which a mechanism is trained for."""
+    if isinstance(mechanism, CodeMechanism):
+        return CodeChannel(mechanism, n_classes)
+    return LaplaceChannel(mechanism) if isinstance(mechanism, LaplaceMechanism) else OpenChannel()

@@ -1,4 +1,4 @@
-"""From arrays and settings to a trained net, and from a trained net to released values.
+"""From arrays and settings to a trained net, and from a trained net to the values that a mechanism releases.
 
 This is the door through which estimators enter: they need no torch of their own.
 """
@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from skfairdp._rng import RandomStream
+from skfairdp.mechanisms import Mechanism
 from skfairdp.neural._channels import make_channel
 from skfairdp.neural._losses import FederateLoss, Targets
 from skfairdp.neural._networks import FederateModule, fit_width, mlp
@@ -30,11 +30,8 @@ _SMALL = 1_000_000
 class FederateSettings:
     """Everything that decides how a net is built and trained; names as in ``FederateClassifier``."""
 
-    epsilon: float
-    channel: str
+    mechanism: Mechanism
     n_outputs: int
-    norm: str
-    calibration: str
     encoder: Any
     encoder_hidden_sizes: tuple[int, ...]
     classifier_hidden_sizes: tuple[int, ...]
@@ -144,9 +141,7 @@ def _build(settings: FederateSettings, example: torch.Tensor) -> tuple[FederateM
                 f"a torch module; the callable returned {type(encoder).__name__}."
             )
         encoder = fit_width(encoder.to(example.device), example, width)
-    channel = make_channel(
-        settings.channel, settings.epsilon, settings.norm, settings.calibration, width, settings.n_classes
-    )
+    channel = make_channel(settings.mechanism, settings.n_classes)
     head = mlp(width, settings.classifier_hidden_sizes, settings.n_classes, settings.dropout)
     columns: tuple[int, ...] = ()
     if settings.adversary_weight > 0:
@@ -204,8 +199,8 @@ def encode(encoder: nn.Module, x: np.ndarray) -> np.ndarray:
     return _run(encoder, x)
 
 
-def release(encoder: nn.Module, channel: Any, x: np.ndarray, stream: RandomStream) -> np.ndarray:
-    """One private release of each row: encoder, then the channel's secure mechanism.
+def values_to_release(encoder: nn.Module, channel: Any, x: np.ndarray) -> np.ndarray:
+    """Encode rows and return what the mechanism takes; nothing is noisy yet, and it must not leave the device.
 
     Parameters
     ----------
@@ -213,14 +208,12 @@ def release(encoder: nn.Module, channel: Any, x: np.ndarray, stream: RandomStrea
         Of a trained ``FederateModule``.
     x : ndarray of shape (n_samples, n_features)
         Rows.
-    stream : RandomStream
-        Where the noise comes from.
 
     Returns
     -------
     ndarray of shape (n_samples, n_outputs)
     """
-    return channel.release(encode(encoder, x), stream)
+    return channel.values(encode(encoder, x))
 
 
 def class_probabilities(head: nn.Module, released: np.ndarray) -> np.ndarray:

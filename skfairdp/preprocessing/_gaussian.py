@@ -1,15 +1,10 @@
 """GaussianPrivatizer: normalise rows in L2, add Gaussian noise."""
 
-import math
 from numbers import Real
 from typing import Any, ClassVar
 
-import numpy as np
-
-from skfairdp._rng import random_stream
 from skfairdp._sklearn import fit_context
-from skfairdp.accounting import PrivacyGuarantee
-from skfairdp.mechanisms import gaussian_release, l2_sensitivity, plan_gaussian
+from skfairdp.mechanisms import gaussian_mechanism
 from skfairdp.preprocessing._privatizer import RowPrivatizer
 
 
@@ -25,11 +20,14 @@ class GaussianPrivatizer(RowPrivatizer):
     clip_norm : float, default=1.0
         The L2 norm that every row is given. A public constant: do not choose it by looking at private rows.
     random_state : int, Generator, SeedSequence, RandomState or None, default=None
-        ``None`` draws from the operating system's entropy. A seed is for experiments: it makes the guarantee
-        worthless against whoever knows it, which ``privacy_`` then says.
+        ``None`` draws from the operating system's entropy, and so do a Generator and a RandomState, whose copies in
+        clones would repeat the noise. A seed is for experiments: it makes the guarantee worthless against whoever
+        knows it or sees two releases that start from it, which ``privacy_`` then says.
 
     Attributes
     ----------
+    mechanism_ : Mechanism
+        What draws the noise, frozen.
     privacy_ : PrivacyGuarantee
         What one call of ``transform`` costs each of its rows.
     noise_scale_ : float
@@ -98,30 +96,6 @@ class GaussianPrivatizer(RowPrivatizer):
         GaussianPrivatizer
             This object.
         """
-        stream = random_stream(self.random_state)
         d = self._width(X)
-        used = {"epsilon": self.epsilon, "delta": self.delta, "clip_norm": self.clip_norm}
-        plan = plan_gaussian(n_features=d, **used)
-        self._remember(X, used)
-        self._stream = stream
-        self.sensitivity_ = l2_sensitivity("l2", d, self.clip_norm)
-        self.noise_scale_ = plan.noise_scale
-        noisy = not math.isinf(self.epsilon)
-        self.privacy_ = PrivacyGuarantee(
-            float(self.epsilon),
-            float(self.delta) if noisy else 0.0,
-            mechanism="gaussian",
-            gaussian_mu=plan.mu if noisy else None,
-            sampling_error=plan.sampling_error,
-            reproducible=not stream.secure,
-        )
+        self._finish(X, gaussian_mechanism(self.epsilon, self.delta, d, clip_norm=self.clip_norm))
         return self
-
-    def _norm(self) -> str:
-        return "l2"
-
-    def _release(self, X: Any) -> np.ndarray:
-        return gaussian_release(X, stream=self._stream, **self._used)
-
-    def _log_density(self, noise: np.ndarray) -> np.ndarray:
-        return -np.square(noise).sum(axis=1) / (2 * self.noise_scale_**2)

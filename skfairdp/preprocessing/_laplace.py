@@ -4,13 +4,9 @@ import warnings
 from numbers import Real
 from typing import Any, ClassVar
 
-import numpy as np
-
-from skfairdp._rng import random_stream
 from skfairdp._sklearn import StrOptions, fit_context
-from skfairdp.accounting import PrivacyGuarantee
 from skfairdp.exceptions import OverclaimedPrivacyWarning
-from skfairdp.mechanisms import l1_sensitivity, laplace_release, plan_laplace
+from skfairdp.mechanisms import laplace_mechanism
 from skfairdp.preprocessing._privatizer import RowPrivatizer
 
 
@@ -38,11 +34,14 @@ class LaplacePrivatizer(RowPrivatizer):
         ``"minmax"`` (DPNR [2]_, whose exact loss is :math:`D \varepsilon`), each times C; it warns where the exact
         epsilon is larger.
     random_state : int, Generator, SeedSequence, RandomState or None, default=None
-        ``None`` draws from the operating system's entropy. A seed is for experiments: it makes the guarantee
-        worthless against whoever knows it, which ``privacy_`` then says.
+        ``None`` draws from the operating system's entropy, and so do a Generator and a RandomState, whose copies in
+        clones would repeat the noise. A seed is for experiments: it makes the guarantee worthless against whoever
+        knows it or sees two releases that start from it, which ``privacy_`` then says.
 
     Attributes
     ----------
+    mechanism_ : Mechanism
+        What draws the noise, frozen.
     privacy_ : PrivacyGuarantee
         What one call of ``transform`` costs each of its rows.
     noise_scale_ : float
@@ -61,7 +60,8 @@ class LaplacePrivatizer(RowPrivatizer):
     -----
     **Privacy.** One release is pure epsilon-DP for any two rows (local differential privacy, record level), and so is
     everything computed from it. Releasing a row twice costs twice. Nothing is learned from the rows in ``fit``;
-    whatever was learned before (a scaler, an encoder) is not covered, nor are running time and the number of rows.
+    whatever was learned before (a scaler, an encoder) is not covered, nor are running time and the number of rows;
+    :func:`~skfairdp.release.pipeline_guarantee` says what a whole pipeline costs.
     Rows without a direction (all zeros, or constant under ``"minmax"``) become the zero vector and are covered as well.
     The noise is drawn in integers and exact, so that floating-point rounding opens no side door [3]_. Rows are
     rounded to the integer grid without bias, and the rounding is part of the proof; for ``"l2"`` it costs up to one
@@ -129,34 +129,17 @@ class LaplacePrivatizer(RowPrivatizer):
         LaplacePrivatizer
             This object.
         """
-        stream = random_stream(self.random_state)
         d = self._width(X)
-        used = {name: getattr(self, name) for name in ("epsilon", "norm", "clip_norm", "calibration")}
-        plan = plan_laplace(n_features=d, **used)
-        claimed = float(self.epsilon)
-        published = claimed if plan.epsilon != claimed else None
-        self._remember(X, used)
-        self._stream = stream
-        self.sensitivity_ = l1_sensitivity(self.norm, d, self.clip_norm)
-        self.noise_scale_ = plan.noise_scale
-        self.privacy_ = PrivacyGuarantee(
-            plan.epsilon, mechanism="laplace", published_epsilon=published, reproducible=not stream.secure
+        mechanism = laplace_mechanism(
+            self.epsilon, self.norm, d, clip_norm=self.clip_norm, calibration=self.calibration
         )
-        if published is not None:
+        self._finish(X, mechanism)
+        if mechanism.published_epsilon is not None:
             warnings.warn(
-                f"calibration='published' with norm={self.norm!r} claims epsilon={claimed:g}, but its exact worst "
-                f"case over {d} features is epsilon={plan.epsilon:.6g}. Use calibration='exact' for noise that keeps "
-                "the claim.",
+                f"calibration='published' with norm={self.norm!r} claims epsilon={mechanism.published_epsilon:g}, but "
+                f"its exact worst case over {d} features is epsilon={mechanism.epsilon:.6g}. Use calibration='exact' "
+                "for noise that keeps the claim.",
                 OverclaimedPrivacyWarning,
                 stacklevel=2,
             )
         return self
-
-    def _norm(self) -> str:
-        return self._used["norm"]
-
-    def _release(self, X: Any) -> np.ndarray:
-        return laplace_release(X, stream=self._stream, **self._used)
-
-    def _log_density(self, noise: np.ndarray) -> np.ndarray:
-        return -np.abs(noise).sum(axis=1) / self.noise_scale_

@@ -11,33 +11,29 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import FLOAT_DTYPES, check_is_fitted, validate_data
 
 from skfairdp._base import SkfairdpEstimator
-from skfairdp._rng import random_stream
+from skfairdp._rng import noise_stream
 from skfairdp._sklearn import Interval, StrOptions, check_feature_names_in, fit_context
 from skfairdp._validation import check_epsilon
-from skfairdp.accounting import PrivacyGuarantee, ReleaseMixin
-from skfairdp.accounting._guarantee import ONE_RELEASE, TRAINING_DATA
+from skfairdp.accounting import ONE_RELEASE, REFUSED_TABLES, TRAINING_DATA
 from skfairdp.exceptions import OverclaimedPrivacyWarning
 from skfairdp.mechanisms import (
+    BLOCK_BITS,
     BinaryChannel,
+    FixedPointBits,
     allocate_posterior,
     allocate_unbiased,
     allocated_channel,
     bit_names,
     bit_weights,
     check_bit_counts,
-    decode_bits,
-    encode_bits,
     ome_channel,
     oue_channel,
     posterior_estimate,
     published_channel,
-    randomised_response,
     sue_channel,
 )
 from skfairdp.preprocessing._statistics import read_statistics
-
-# Small enough for a block of bits, its random bytes and its limits to stay in the cache.
-_BLOCK_BITS = 1 << 18
+from skfairdp.release import ReleaseMixin
 
 _STATISTICS = "the rows given to fit, whose mean and scale shape every code (give standardize public ones instead)"
 
@@ -80,12 +76,16 @@ class OMEEncoder(ReleaseMixin, TransformerMixin, SkfairdpEstimator):
         every bit. ``"posterior"`` serves the leading bits of few features, drawn at random in ``fit``, and turns the
         others into coins: far less error, and a bias towards the mean.
     random_state : int, Generator, SeedSequence, RandomState or None, default=None
-        ``None`` uses the operating system's entropy. Seeded noise protects nobody who knows the seed.
+        ``None`` uses the operating system's entropy, and so do a Generator and a RandomState, whose copies in clones
+        would repeat the noise. Seeded noise protects nobody who knows the seed or sees two releases that start from it.
 
     Attributes
     ----------
+    mechanism_ : Mechanism
+        What writes and randomises the bits, frozen.
     privacy_ : PrivacyGuarantee
-        What one release costs.
+        What one release costs a row that ``fit`` has not seen; with ``standardize=True`` nothing protects the rows
+        of ``fit`` themselves.
     bit_epsilon_ : ndarray of shape (n_features * n_bits,)
         Exact loss of each released bit; they add up to ``privacy_.epsilon``.
     keep_probability_, flip_probability_ : ndarray of shape (n_features * n_bits,)
@@ -183,23 +183,36 @@ class OMEEncoder(ReleaseMixin, TransformerMixin, SkfairdpEstimator):
         epsilon = check_epsilon(self.epsilon)
         n_bits = check_bit_counts(self.n_integer_bits, self.n_fraction_bits)
         self._check_combination()
-        stream = random_stream(self.random_state)
+        stream = noise_stream(self.random_state)
         rows = check_array(X, dtype=FLOAT_DTYPES, estimator=self, input_name="X")
         mean, scale = read_statistics(self.standardize, rows)
         channel = None if math.isinf(epsilon) else self._calibrate(epsilon, rows.shape[1], n_bits, stream)
         validate_data(self, X, skip_check_array=True)  # number and names of the features, once nothing can fail
+        mechanism = FixedPointBits(
+            mean,
+            scale,
+            int(self.n_integer_bits),
+            int(self.n_fraction_bits),
+            "offset" if self.protocol == "optimal" else "sign-magnitude",
+            channel,
+            self.protocol,
+            epsilon if self.calibration == "published" else None,
+        )
         self.n_bits_, self.mean_, self.scale_ = n_bits, mean, scale
-        self._stream, self._channel = stream, channel
-        # Bits are read as they were written, whatever set_params does afterwards.
-        code = "offset" if self.protocol == "optimal" else "sign-magnitude"
-        self._format = {"n_integer_bits": self.n_integer_bits, "n_fraction_bits": self.n_fraction_bits, "code": code}
+        self._learned = self.standardize is True
         prior = "uniform" if self.standardize is False else "normal"
         self._prior = prior if self._shrinks() else None
         size = rows.shape[1] * n_bits
         self.bit_epsilon_ = np.full(size, np.inf) if channel is None else channel.bit_epsilon
         self.keep_probability_ = np.ones(size) if channel is None else channel.p
         self.flip_probability_ = np.zeros(size) if channel is None else channel.q
-        self.privacy_ = self._guarantee(epsilon, math.inf if channel is None else channel.epsilon)
+        self._seal(
+            mechanism,
+            stream,
+            covers="the released bits and everything computed from them alone",
+            does_not_cover=(ONE_RELEASE, _STATISTICS if self._learned else TRAINING_DATA, REFUSED_TABLES),
+        )
+        self._warn_of_overclaiming(epsilon)
         return self
 
     def transform(self, X):
@@ -214,17 +227,13 @@ class OMEEncoder(ReleaseMixin, TransformerMixin, SkfairdpEstimator):
         bits : ndarray of int8 of shape (n_samples, n_features * n_bits)
             Zeros and ones; signed, so that differences of bits do not wrap round.
         """
-        check_is_fitted(self)
-        X = validate_data(self, X, dtype=FLOAT_DTYPES, reset=False)
-        self._spend(self.privacy_)
-        bits = np.empty((len(X), len(self.bit_epsilon_)), dtype=np.int8)
-        step = max(1, _BLOCK_BITS // bits.shape[1])
-        for start in range(0, len(X), step):
-            block = self._encode(X[start : start + step])
-            if self._channel is not None:
-                block = randomised_response(block, self._channel, self._stream)
-            bits[start : start + step] = block
-        return bits
+        return self._release(X)
+
+    def _values_to_release(self, X):
+        return validate_data(self, X, dtype=FLOAT_DTYPES, reset=False)
+
+    def _learned_in_clear(self):
+        return "mean and scale of every column; give standardize public ones" if self._learned else None
 
     def decode(self, B):
         """Estimate the real values from released bits; this is post-processing and costs nothing.
@@ -244,10 +253,10 @@ class OMEEncoder(ReleaseMixin, TransformerMixin, SkfairdpEstimator):
         check_is_fitted(self)
         B = self._check_bits(B, "B")
         values = np.empty((len(B), self.n_features_in_))
-        step = max(1, _BLOCK_BITS // B.shape[1])
+        step = max(1, BLOCK_BITS // B.shape[1])
         for start in range(0, len(B), step):
             values[start : start + step] = self._decode(B[start : start + step])
-        return values * self.scale_ + self.mean_
+        return values
 
     def log_likelihood_ratio(self, y, x, x_prime):
         """Return ``log P(y | x) - log P(y | x_prime)``, exactly, for an auditor.
@@ -266,7 +275,7 @@ class OMEEncoder(ReleaseMixin, TransformerMixin, SkfairdpEstimator):
         """
         check_is_fitted(self)
         y = self._check_bits(np.atleast_2d(np.asarray(y)), "y")
-        codes = []
+        rows = []
         for name, row in (("x", x), ("x_prime", x_prime)):
             row = check_array(np.atleast_2d(np.asarray(row, dtype=np.float64)), input_name=name)
             if row.shape[1] != self.n_features_in_ or len(row) not in (1, len(y)):
@@ -274,13 +283,8 @@ class OMEEncoder(ReleaseMixin, TransformerMixin, SkfairdpEstimator):
                     f"{name} must be one record of {self.n_features_in_} features, or one for each of the {len(y)} "
                     f"rows of y; got shape {row.shape}."
                 )
-            codes.append(self._encode(row))
-        if self._channel is not None:
-            return self._channel.log_likelihood_ratio(y, *codes)
-        first, second = ((y == code).all(axis=1) for code in codes)
-        ratio = np.where(first, np.inf, -np.inf)
-        ratio[first == second] = 0.0
-        return ratio
+            rows.append(row)
+        return self.mechanism_.log_likelihood_ratio(y, *rows)
 
     def get_feature_names_out(self, input_features=None):
         """Name the bits: ``x3_sign``, ``x3_int2`` (of weight ``2**2``), ``x3_frac1`` (of weight ``2**-1``).
@@ -296,21 +300,8 @@ class OMEEncoder(ReleaseMixin, TransformerMixin, SkfairdpEstimator):
         """
         check_is_fitted(self)
         names = check_feature_names_in(self, input_features)
-        suffixes = bit_names(self._format["n_integer_bits"], self._format["n_fraction_bits"])
+        suffixes = bit_names(self.mechanism_.n_integer_bits, self.mechanism_.n_fraction_bits)
         return np.array([f"{name}_{suffix}" for name in names for suffix in suffixes], dtype=object)
-
-    def _worst_case_pair(self, n_features):
-        """Two records whose codes differ in every bit, in the direction in which each bit loses most."""
-        check_is_fitted(self)
-        if n_features != self.n_features_in_:
-            raise ValueError(f"n_features must be {self.n_features_in_}, as in fit; got {n_features!r}.")
-        first = np.ones(len(self.bit_epsilon_), dtype=np.uint8) if self._channel is None else self._channel.worst_code()
-        codes = np.stack([first, 1 - first])
-        values = decode_bits(codes, **self._format)
-        if self._format["code"] == "sign-magnitude":  # a negative number that rounds to 0
-            negative = codes[:, :: self.n_bits_] == 1
-            values[negative & (values == 0)] = -(2.0 ** -(self._format["n_fraction_bits"] + 2))
-        return tuple(values * self.scale_ + self.mean_)
 
     def _check_combination(self) -> None:
         if self.randomization_factor is not None and self.protocol != "ome":
@@ -340,7 +331,8 @@ class OMEEncoder(ReleaseMixin, TransformerMixin, SkfairdpEstimator):
             return allocated_channel(division, epsilon)
         return (sue_channel if self.protocol == "sue" else oue_channel)(epsilon, size)
 
-    def _guarantee(self, claimed: float, exact: float) -> PrivacyGuarantee:
+    def _warn_of_overclaiming(self, claimed: float) -> None:
+        exact = self.privacy_.epsilon
         if self.calibration == "published" and exact > claimed * (1 + 1e-9):
             warnings.warn(
                 f"The published rates of protocol={self.protocol!r} claim epsilon={claimed:.6g}; the exact epsilon of "
@@ -348,38 +340,25 @@ class OMEEncoder(ReleaseMixin, TransformerMixin, SkfairdpEstimator):
                 OverclaimedPrivacyWarning,
                 stacklevel=4,
             )
-        return PrivacyGuarantee(
-            exact,
-            mechanism=f"{self.protocol} randomised response",
-            published_epsilon=claimed if self.calibration == "published" else None,
-            reproducible=not self._stream.secure,
-            covers="the released bits and everything computed from them alone",
-            does_not_cover=(ONE_RELEASE, _STATISTICS if self.standardize is True else TRAINING_DATA),
-        )
 
     def _shrinks(self) -> bool:
         return self.protocol == "optimal" and self.objective == "posterior"
 
-    def _encode(self, X: np.ndarray) -> np.ndarray:
-        with np.errstate(over="ignore"):  # what overflows saturates
-            values = (X - self.mean_) / self.scale_
-        return encode_bits(values, **self._format)
-
     def _decode(self, bits: np.ndarray) -> np.ndarray:
-        """Estimate the standardised values of one block."""
-        if self._channel is None:
-            estimate = bits
-        elif self._prior is not None:
-            gains = self._channel.gain.reshape(self.n_features_in_, self.n_bits_)
-            return posterior_estimate(bits, gains, self._format["n_integer_bits"], self._prior)
-        elif self._channel.gain.all():
-            estimate = (bits - self._channel.q) / self._channel.gain
-        else:
+        """Estimate the values of one block."""
+        mechanism, channel = self.mechanism_, self.mechanism_.channel
+        if channel is None:
+            return mechanism.decode(bits)
+        if self._prior is not None:
+            gains = channel.gain.reshape(self.n_features_in_, self.n_bits_)
+            values = posterior_estimate(bits, gains, mechanism.n_integer_bits, self._prior)
+            return values * self.scale_ + self.mean_
+        if not channel.gain.all():
             raise ValueError(
                 f"epsilon={self.privacy_.epsilon:g} leaves bits that tell nothing, so no unbiased estimate exists; "
                 "raise epsilon, lower the number of bits, or use protocol='optimal' with objective='posterior'."
             )
-        return decode_bits(estimate, **self._format)
+        return mechanism.decode((bits - channel.q) / channel.gain)
 
     def _check_bits(self, bits: Any, name: str) -> np.ndarray:
         bits = check_array(bits, dtype="numeric", input_name=name)

@@ -1,6 +1,5 @@
 """What the privatizers of rows share: validation in front of a mechanism, and the receipt behind it."""
 
-from abc import abstractmethod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -8,9 +7,10 @@ from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from skfairdp._base import SkfairdpEstimator
-from skfairdp._rng import RandomStream
-from skfairdp.accounting import PrivacyGuarantee, ReleaseMixin
-from skfairdp.mechanisms import normalise
+from skfairdp._rng import noise_stream
+from skfairdp.accounting import ONE_RELEASE, REFUSED_TABLES, TRAINING_DATA
+from skfairdp.mechanisms import GaussianMechanism, LaplaceMechanism
+from skfairdp.release import ReleaseMixin
 
 _DTYPES = (np.float64, np.float32)
 
@@ -20,12 +20,10 @@ class RowPrivatizer(ReleaseMixin, OneToOneFeatureMixin, TransformerMixin, Skfair
 
     _parameter_constraints: ClassVar[dict] = {}
 
-    privacy_: PrivacyGuarantee
+    random_state: Any
     noise_scale_: float
+    sensitivity_: float
     n_features_in_: int
-    _stream: RandomStream
-    # The parameters that privacy_ is about; set_params after fit must not change what is released under it.
-    _used: dict[str, Any]
 
     def transform(self, X: Any) -> np.ndarray:
         """Release noisy rows; every call draws fresh noise and spends the budget again.
@@ -40,10 +38,7 @@ class RowPrivatizer(ReleaseMixin, OneToOneFeatureMixin, TransformerMixin, Skfair
         ndarray of shape (n_samples, n_features)
             Dense, because noise is.
         """
-        check_is_fitted(self)
-        X = validate_data(self, X, dtype=_DTYPES, accept_sparse="csr", reset=False)
-        self._spend(self.privacy_)
-        return self._release(X).astype(X.dtype, copy=False)
+        return self._release(X)
 
     def log_likelihood_ratio(self, y: Any, x: Any, x_prime: Any) -> np.ndarray:
         """Compute ``log p(y | x) - log p(y | x_prime)``, the score that an auditor separates two records by.
@@ -69,37 +64,30 @@ class RowPrivatizer(ReleaseMixin, OneToOneFeatureMixin, TransformerMixin, Skfair
                 raise ValueError(
                     f"{name} must be one record, or one for each of the {len(y)} rows of y; got {len(row)} records."
                 )
-        centres = [normalise(row, self._norm(), self._used["clip_norm"]) for row in rows]
-        if self.noise_scale_ == 0:
-            first, second = ((y == centre).all(axis=1) for centre in centres)
-            return np.where(first == second, 0.0, np.where(first, np.inf, -np.inf))
-        return self._log_density(y - centres[0]) - self._log_density(y - centres[1])
+        return self.mechanism_.log_likelihood_ratio(y, *rows)
 
     def _width(self, X: Any) -> int:
         """Check X and count its columns, and remember nothing: what follows in fit may still fail."""
         return check_array(X, dtype=_DTYPES, accept_sparse="csr", estimator=self, input_name="X").shape[1]
 
-    def _remember(self, X: Any, used: dict[str, Any]) -> None:
+    def _finish(self, X: Any, mechanism: LaplaceMechanism | GaussianMechanism) -> None:
+        """Keep what was fitted, once nothing can fail any more."""
+        stream = noise_stream(self.random_state)
         validate_data(self, X, skip_check_array=True)  # number and names of the features
-        self._used = used
+        self.sensitivity_, self.noise_scale_ = mechanism.sensitivity, mechanism.noise_scale
+        self._seal(mechanism, stream, does_not_cover=(ONE_RELEASE, TRAINING_DATA, REFUSED_TABLES))
+
+    def _values_to_release(self, X: Any) -> Any:
+        return validate_data(self, X, dtype=_DTYPES, accept_sparse="csr", reset=False)
+
+    def _hand_out(self, released: np.ndarray, values: Any) -> np.ndarray:
+        return released.astype(values.dtype, copy=False)
 
     def _rows(self, rows: Any, name: str) -> np.ndarray:
         rows = check_array(np.atleast_2d(np.asarray(rows, dtype=np.float64)), input_name=name)
         if rows.shape[1] != self.n_features_in_:
             raise ValueError(f"{name} must have {self.n_features_in_} features, as in fit; got {rows.shape[1]}.")
         return rows
-
-    @abstractmethod
-    def _norm(self) -> str:
-        """Name the normalisation."""
-
-    @abstractmethod
-    def _release(self, X: Any) -> np.ndarray:
-        """Normalise and add noise."""
-
-    @abstractmethod
-    def _log_density(self, noise: np.ndarray) -> np.ndarray:
-        """Compute the log density of each row of noise, up to a constant."""
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

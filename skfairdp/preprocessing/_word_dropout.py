@@ -13,9 +13,9 @@ from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skfairdp._base import SkfairdpEstimator
-from skfairdp._rng import random_stream
+from skfairdp._rng import noise_stream
 from skfairdp._sklearn import Interval, fit_context
-from skfairdp.accounting import PrivacyGuarantee, amplify_by_dropout
+from skfairdp.accounting import PrivacyGuarantee, ReleaseEvent, amplify_by_dropout
 from skfairdp.mechanisms import SensitiveWords, dropout_count, mask_words
 
 
@@ -132,10 +132,12 @@ class WordDropout(TransformerMixin, SkfairdpEstimator):
                 f"mask_token must be one word, or the length of a document would tell what was masked; got "
                 f"{self.mask_token!r}."
             )
-        stream = random_stream(self.random_state)
+        stream = noise_stream(self.random_state)
         self.dropout_rate_ = math.ldexp(dropout_count(self.rate), -64)
         self._sensitive = sensitive
         self._stream = stream
+        # What is masked, and by what, is what amplify speaks of: set_params afterwards must not change it.
+        self._mask_token, self._split = self.mask_token, str.split if self.tokenizer is None else self.tokenizer
         return self
 
     def transform(self, X):
@@ -153,10 +155,9 @@ class WordDropout(TransformerMixin, SkfairdpEstimator):
         """
         check_is_fitted(self)
         documents = _read_documents(X)
-        split = str.split if self.tokenizer is None else self.tokenizer
-        tokens = [_check_tokens(split(document), i) for i, document in enumerate(documents)]
+        tokens = [_check_tokens(self._split(document), i) for i, document in enumerate(documents)]
         masked = mask_words(
-            tokens, self.dropout_rate_, self._stream, mask_token=self.mask_token, sensitive=self._sensitive
+            tokens, self.dropout_rate_, self._stream, mask_token=self._mask_token, sensitive=self._sensitive
         )
         return _like(X, [" ".join(words) for words in masked])
 
@@ -177,7 +178,10 @@ class WordDropout(TransformerMixin, SkfairdpEstimator):
         """
         check_is_fitted(self)
         amplified = amplify_by_dropout(guarantee, self.dropout_rate_, n_changed=n_changed)
-        return amplified if self._stream.secure else replace(amplified, reproducible=True)
+        if self._stream.identity is None:
+            return amplified
+        known = (ReleaseEvent(0.0, seed=self._stream.identity), 1)  # seeded masks are known to whoever knows the seed
+        return replace(amplified, events=(*amplified.events, known))
 
     def _read_sensitive_words(self) -> SensitiveWords | None:
         if self.sensitive_words is None:
@@ -191,6 +195,9 @@ class WordDropout(TransformerMixin, SkfairdpEstimator):
                         "at white space. Give its words one by one, or a tokenizer that keeps them together."
                     )
         return SensitiveWords(words, case_sensitive=self.case_sensitive)
+
+    def _learned_in_clear(self) -> None:
+        return None
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -9,8 +9,10 @@ from dp_accounting.pld import common, privacy_loss_distribution
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from skfairdp._rng import SeedIdentity
 from skfairdp.accounting import (
     PrivacyGuarantee,
+    ReleaseEvent,
     _composition,
     compose,
     compose_parallel,
@@ -27,7 +29,15 @@ def pure(epsilon, **words):
 
 
 def gaussian(mu, delta=1e-5):
-    return PrivacyGuarantee(gaussian_epsilon(delta, mu), delta, mechanism="gaussian", gaussian_mu=mu)
+    return priced(gaussian_epsilon(delta, mu), delta, gaussian_mu=mu)
+
+
+def priced(epsilon, delta, **event):
+    return PrivacyGuarantee.of(ReleaseEvent(epsilon, delta, **event), mechanism="gaussian")
+
+
+def seeded(epsilon, seed, stream="1"):
+    return PrivacyGuarantee.of(ReleaseEvent(epsilon, seed=SeedIdentity(seed, stream)), mechanism="laplace")
 
 
 def approximate(epsilon, delta):
@@ -134,20 +144,20 @@ def test_more_releases_never_cost_less(parts, extra):
 
 def test_sampling_error_is_paid_for():
     mu = gaussian_mu(1.0, 1e-5)
-    clean = PrivacyGuarantee(1.0, 1e-5, mechanism="gaussian", gaussian_mu=mu)
-    table = PrivacyGuarantee(1.0, 1e-5, mechanism="gaussian", gaussian_mu=mu, sampling_error=1e-8)
+    clean = priced(1.0, 1e-5, gaussian_mu=mu)
+    table = priced(1.0, 1e-5, gaussian_mu=mu, sampling_error=1e-8)
     total = compose([table] * 4)
     assert total.epsilon > compose([clean] * 4).epsilon
     assert total.sampling_error == pytest.approx(4e-8)
     spare = 1e-5 - (1 + math.exp(total.epsilon)) * 4e-8
     assert gaussian_epsilon(spare, 2 * mu) <= total.epsilon * (1 + 1e-9)
-    hopeless = PrivacyGuarantee(1.0, 1e-5, mechanism="gaussian", gaussian_mu=mu, sampling_error=1e-5)
+    hopeless = priced(1.0, 1e-5, gaussian_mu=mu, sampling_error=1e-5)
     assert compose([hopeless] * 4).epsilon == math.inf
 
 
 def test_a_cheaper_description_wins():
     # Hard labels may cost less than the Gaussian they are computed from; a single one keeps its own price.
-    hard = PrivacyGuarantee(0.5, 1e-5, mechanism="votes", gaussian_mu=1.0)
+    hard = priced(0.5, 1e-5, gaussian_mu=1.0)
     assert compose([hard]).epsilon == 0.5
     assert compose([hard], delta=1e-4).epsilon == 0.5
 
@@ -163,7 +173,7 @@ def test_nothing_protects_against_an_infinite_loss():
 
 def test_words_of_a_composition():
     text = PrivacyGuarantee(1.0, mechanism="dropout", unit="word", neighbours="two texts")
-    total = compose([pure(1.0, published_epsilon=0.1), text, pure(2.0, reproducible=True)])
+    total = compose([pure(1.0, published_epsilon=0.1), text, seeded(2.0, "a")])
     assert total.unit == "word"  # what holds for any two records holds for two that differ in a word
     assert total.neighbours == "pairs that are all of: any two records; two texts"
     assert total.mechanism == "laplace + dropout"
@@ -178,6 +188,35 @@ def test_parallel_is_the_worst_of_all():
     assert total.gaussian_mu is None
     assert compose_parallel([gaussian(0.2), gaussian(0.7)]).gaussian_mu == 0.7
     assert compose_parallel([pure(1.0)] * 9) == pure(1.0)
+
+
+@pytest.mark.parametrize("together", [compose, compose_parallel])
+def test_two_releases_from_the_same_seed_cost_infinity(together):
+    first, again = seeded(0.1, "a", "1"), seeded(0.1, "a", "2")
+    total = together([first, again])
+    assert total.epsilon == math.inf
+    assert any("same noise" in sentence for sentence in total.does_not_cover)
+    assert together([total, pure(1.0)]).epsilon == math.inf
+    assert together([first, seeded(0.1, "b", "2")]).epsilon < math.inf
+
+
+def test_one_seeded_stream_goes_on_with_fresh_noise():
+    once = seeded(0.1, "a")
+    assert compose([once, once]).epsilon == pytest.approx(0.2)
+    assert once.repeat(3).epsilon == pytest.approx(0.3)
+
+
+def test_a_repeated_seed_is_found_inside_compositions():
+    inner = compose([seeded(0.1, "a", "1"), pure(1.0)])
+    assert compose([inner, seeded(0.1, "a", "2")], delta=1e-5).epsilon == math.inf
+    assert compose([compose_parallel([pure(5.0), seeded(0.1, "a", "1")]), seeded(0.1, "a", "2")]).epsilon == math.inf
+
+
+def test_composing_step_by_step_costs_what_composing_at_once_does():
+    parts = [gaussian(0.3), pure(0.1), pure(0.2), gaussian(0.1)]
+    at_once = compose(parts, delta=1e-5)
+    nested = compose([compose(parts[:2]), compose(parts[2:], delta=1e-6)], delta=1e-5)
+    assert nested.epsilon == pytest.approx(at_once.epsilon, rel=1e-12)
 
 
 def test_speed_of_large_counts():

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skfairdp.accounting import PrivacyGuarantee, amplify_by_dropout, dropout_epsilon, gaussian_delta
+from skfairdp.accounting import PrivacyGuarantee, ReleaseEvent, amplify_by_dropout, dropout_epsilon, gaussian_delta
 
 
 def pure(epsilon, **words):
@@ -142,7 +142,9 @@ def test_no_amplification_where_a_condition_fails(options):
 
 
 def test_delta_shrinks_with_the_rate():
-    guarantee = PrivacyGuarantee(1.0, 1e-5, mechanism="gaussian", gaussian_mu=0.26, sampling_error=1e-12)
+    guarantee = PrivacyGuarantee.of(
+        ReleaseEvent(1.0, 1e-5, gaussian_mu=0.26, sampling_error=1e-12), mechanism="gaussian"
+    )
     amplified = amplify_by_dropout(guarantee, 0.4)
     assert amplified.delta == pytest.approx(0.6e-5)
     assert amplified.gaussian_mu is None  # it is a mixture now

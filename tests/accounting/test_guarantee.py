@@ -7,7 +7,10 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
-from skfairdp.accounting import PrivacyGuarantee
+from skfairdp._rng import SeedIdentity, random_stream
+from skfairdp.accounting import PrivacyGuarantee, ReleaseEvent
+
+SEEDED = PrivacyGuarantee.of(ReleaseEvent(8.0, seed=SeedIdentity("a", "b")), mechanism="laplace")
 
 
 def test_repr_as_documented():
@@ -15,7 +18,7 @@ def test_repr_as_documented():
         'PrivacyGuarantee(epsilon=8.0, delta=0.0, unit="record", releases=1, mechanism="laplace", '
         "published_epsilon=None)"
     )
-    assert "reproducible=True" in repr(PrivacyGuarantee(8.0, mechanism="laplace", reproducible=True))
+    assert "reproducible=True" in repr(SEEDED)
 
 
 def test_str_speaks():
@@ -43,13 +46,14 @@ def test_it_is_frozen_hashable_and_normalised():
 
 @pytest.mark.parametrize("epsilon", [0.0, 1 / 3, math.inf])
 def test_json_round_trip(epsilon):
-    guarantee = PrivacyGuarantee(epsilon, mechanism="x", published_epsilon=math.inf, reproducible=True, gaussian_mu=0.1)
+    event = ReleaseEvent(epsilon, gaussian_mu=0.1, seed=SeedIdentity("a", "b"))
+    guarantee = PrivacyGuarantee.of(event, mechanism="x", published_epsilon=math.inf)
     text = json.dumps(guarantee.to_dict(), allow_nan=False)
     assert PrivacyGuarantee.from_dict(json.loads(text)) == guarantee
 
 
 def test_seeded_noise_is_said_to_protect_nobody_who_knows_the_seed():
-    guarantee = PrivacyGuarantee(1.0, mechanism="laplace", reproducible=True)
+    guarantee = SEEDED
     assert sum("seed" in sentence for sentence in guarantee.does_not_cover) == 1
     again = PrivacyGuarantee.from_dict(guarantee.to_dict())
     assert again.does_not_cover == guarantee.does_not_cover
@@ -68,8 +72,6 @@ def test_seeded_noise_is_said_to_protect_nobody_who_knows_the_seed():
         ({"releases": 0}, "releases"),
         ({"releases": 1.5}, "releases"),
         ({"published_epsilon": -1.0}, "published_epsilon"),
-        ({"gaussian_mu": -1.0}, "gaussian_mu"),
-        ({"sampling_error": 2.0}, "sampling_error"),
         ({"mechanism": None}, "mechanism"),
         ({"does_not_cover": "a sentence"}, "does_not_cover"),
     ],
@@ -77,3 +79,19 @@ def test_seeded_noise_is_said_to_protect_nobody_who_knows_the_seed():
 def test_bad_fields_are_named(fields, name):
     with pytest.raises((ValueError, TypeError), match=name):
         PrivacyGuarantee(**{"epsilon": 1.0, "mechanism": "laplace", **fields})
+
+
+@pytest.mark.parametrize(
+    ("fields", "name"),
+    [({"gaussian_mu": -1.0}, "gaussian_mu"), ({"sampling_error": 2.0}, "sampling_error"), ({"seed": 0}, "seed")],
+)
+def test_bad_events_are_named(fields, name):
+    with pytest.raises((ValueError, TypeError), match=name):
+        ReleaseEvent(1.0, **fields)
+
+
+def test_the_seed_itself_is_not_on_the_receipt():
+    stream = random_stream(123456)
+    guarantee = PrivacyGuarantee.of(ReleaseEvent(1.0, seed=stream.identity), mechanism="laplace")
+    assert "123456" not in json.dumps(guarantee.to_dict())
+    assert any("anybody who sees two releases" in sentence for sentence in guarantee.does_not_cover)

@@ -18,7 +18,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from skfairdp.accounting import PrivacyGuarantee, PrivacyLedger, gaussian_epsilon, gaussian_mu
+from skfairdp.accounting import PrivacyGuarantee, PrivacyLedger, ReleaseEvent, gaussian_epsilon, gaussian_mu
 from skfairdp.exceptions import BudgetExceededError
 from tests.accounting._noisy import Noisy
 
@@ -30,7 +30,7 @@ def pure(epsilon, **words):
 
 
 def gaussian(mu, delta=1e-5):
-    return PrivacyGuarantee(gaussian_epsilon(delta, mu), delta, mechanism="gaussian", gaussian_mu=mu)
+    return PrivacyGuarantee.of(ReleaseEvent(gaussian_epsilon(delta, mu), delta, gaussian_mu=mu), mechanism="gaussian")
 
 
 class SilentNoisy(Noisy):

@@ -188,11 +188,22 @@ def test_several_adversaries_are_kept_apart():
     assert not np.array_equal(clf.transform(X), other.transform(X))
 
 
-@pytest.mark.parametrize("given", [{"adversary_weight": 1.0}, {"adversary_weight": 0.0, "fairness_penalty": 0.5}])
-def test_a_fairness_term_without_groups_warns(given):
+@pytest.mark.parametrize(
+    "given",
+    [{"adversary_weight": 1.0}, {"adversary_weight": 0.0, "fairness_penalty": 0.5}, {"n_adversaries": 3}],
+)
+def test_a_fairness_term_that_was_asked_for_is_not_dropped(given):
+    X, y, _ = make(60)
+    clf = FederateClassifier(**given, max_epochs=1, random_state=0)
+    with pytest.raises(ValueError, match=f"{list(given)[-1]}.* sensitive_features are missing"):
+        clf.fit(X, y)
+    assert not hasattr(clf, "net_")
+
+
+def test_without_groups_the_default_adversary_is_left_out_with_a_warning():
     X, y, _ = make(60)
     with pytest.warns(MissingSensitiveFeaturesWarning, match="sensitive_features"):
-        clf = FederateClassifier(**given, max_epochs=1, random_state=0).fit(X, y)
+        clf = FederateClassifier(max_epochs=1, random_state=0).fit(X, y)
     assert "adversary_loss" not in clf.history_
     assert clf.sensitive_groups_ == {}
 

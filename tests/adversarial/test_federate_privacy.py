@@ -8,7 +8,7 @@ import torch
 
 from skfairdp import FederateClassifier, PrivacyLedger, audit_epsilon
 from skfairdp.exceptions import BudgetExceededError, OverclaimedPrivacyWarning
-from skfairdp.neural import LaplaceChannel
+from skfairdp.mechanisms import LaplaceMechanism, code_mechanism
 
 
 @pytest.fixture(scope="module")
@@ -97,12 +97,12 @@ def test_audit_convicts_a_missing_noise_layer(data, monkeypatch):
     def forgetful(self, u, stream):
         return u / np.abs(u).sum(axis=1, keepdims=True)
 
-    monkeypatch.setattr(LaplaceChannel, "release", forgetful)
+    monkeypatch.setattr(LaplaceMechanism, "release", forgetful)
     assert audit_epsilon(clf.transform, *pair, claimed=clf.privacy_, n_trials=20_000, random_state=0).contradicts
 
 
 def test_audit_convicts_half_the_noise(data):
     clf = fit(data, epsilon=1.5, channel="codes")
     pair = worst_pair(clf, data[0])
-    clf.net_.module_.channel.epsilon = 3.0
+    clf.mechanism_ = code_mechanism(2, 3.0)
     assert audit_epsilon(clf.transform, *pair, claimed=clf.privacy_, n_trials=20_000, random_state=0).contradicts

@@ -10,12 +10,13 @@ from sklearn.tree import DecisionTreeClassifier
 from skfairdp import PATEClassifier, audit_epsilon
 from skfairdp._rng import random_stream
 from skfairdp.accounting import binary_vote_rdp, gaussian_epsilon, gaussian_mu, renyi_epsilon
-from skfairdp.ensemble._aggregation import plan_votes, release_labels, student_targets
+from skfairdp.ensemble._students import student_targets
 from skfairdp.ensemble._teachers import partition
+from skfairdp.mechanisms import vote_mechanism
 
 
 def plan(labels, *, epsilon=1.0, delta=1e-5, noise_scale=None, m=200, n_classes=2, k=150, asked=None, **more):
-    return plan_votes(
+    return vote_mechanism(
         labels,
         epsilon=epsilon,
         delta=delta,
@@ -159,7 +160,8 @@ def test_an_auditor_finds_no_more_than_the_guarantee_and_convicts_a_tenth_less_n
         def release(rows):
             counts = np.asarray(rows, dtype=int).reshape(-1, 2)
             # All rows of a call in one draw: queries are released independently of each other.
-            _, released = release_labels(counts, made, stream)
+            many = replace(made, n_asked=len(counts), n_answered=len(counts))
+            _, released = many.release(counts, stream)
             return student_targets(released, labels, 2, 9, "none").reshape(len(rows), -1)
 
         return audit_epsilon(

@@ -216,8 +216,8 @@ def test_confident_labels_answer_where_teachers_agree_and_stop_at_the_limit():
     agreement = pate.teacher_votes(public).max(axis=1)
     assert agreement[pate.query_indices_].mean() > agreement.mean() + 0.5
     private = pate._private
-    assert private.plan.n_asked == 400
-    assert private.plan.n_answered == 50
+    assert private.mechanism.n_asked == 400
+    assert private.mechanism.n_answered == 50
     with pytest.raises(ValueError, match=r"no query passed threshold=1000 .* The budget is spent"):
         fitted(X, y, public, labels="confident", threshold=1000.0)
 

@@ -12,9 +12,9 @@ from sklearn.tree import DecisionTreeClassifier
 
 from skfairdp import PATEClassifier, pate_fairness
 from skfairdp._rng import random_stream
-from skfairdp.ensemble._aggregation import plan_votes
 from skfairdp.ensemble._logistic_students import solve_students, student_probabilities
 from skfairdp.ensemble._repeats import draw_targets
+from skfairdp.mechanisms import vote_mechanism
 
 
 def data(n=2000, n_classes=2, seed=0):
@@ -161,7 +161,7 @@ def test_soft_labels_move_the_student_less_and_without_bias(ensembles):
 
 def test_confident_labels_leave_rows_out():
     votes = np.array([[30, 0], [16, 14], [0, 30], [29, 1]])
-    plan = plan_votes("confident", epsilon=1.0, delta=1e-5, noise_scale=0.01, n_asked=4, n_answered=2, n_classes=2,
+    plan = vote_mechanism("confident", epsilon=1.0, delta=1e-5, noise_scale=0.01, n_asked=4, n_answered=2, n_classes=2,
                       n_voting=30, threshold=20.0, threshold_noise_scale=0.01)  # fmt: skip
     clean, private = draw_targets(votes, plan, 3, 30, "affine", random_stream(0))
     expected = np.array([[2.0, 0.0], [0.0, 0.0], [0.0, 2.0], [0.0, 0.0]])  # two answers, of weight 4 / 2 each

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from skfairdp._rng import random_stream
-from skfairdp.mechanisms._codes import _TOTAL, _cumulative, code_probabilities, code_weights, draw_codes
+from skfairdp.mechanisms._codes import _TOTAL, _cumulative, code_mechanism, code_probabilities, draw_codes
 
 
 def integer_weights(s, epsilon):
     """The weights that draw_codes compares its word with, by plain Python integers."""
-    weights = code_weights(s.shape[1], epsilon)
+    weights = code_mechanism(s.shape[1], epsilon)
     rows = []
     for row in _cumulative(s):
         rise = [min(math.floor(c * float(weights.spread)), weights.spread) for c in row[:-1]]
@@ -54,7 +54,7 @@ def test_closed_form_at_the_ends():
 @settings(max_examples=200, deadline=None)
 @given(n_codes=st.integers(2, 500), epsilon=st.floats(1e-6, 200))
 def test_exact_epsilon_never_exceeds_the_request(n_codes, epsilon):
-    weights = code_weights(n_codes, epsilon)
+    weights = code_mechanism(n_codes, epsilon)
     assert weights.n_codes * weights.floor + weights.spread == _TOTAL
     with localcontext() as context:
         context.prec = 120
@@ -80,7 +80,7 @@ def test_exact_epsilon_never_exceeds_the_request(n_codes, epsilon):
     ),
 )
 def test_integer_weights_prove_the_guarantee_for_any_row(epsilon, rows):
-    weights = code_weights(4, epsilon)
+    weights = code_mechanism(4, epsilon)
     drawn = integer_weights(np.array(rows), epsilon)
     for row in drawn:
         assert sum(row) == _TOTAL
@@ -130,6 +130,6 @@ def test_no_rows_and_bad_arguments():
     with pytest.raises(ValueError, match="epsilon"):
         draw_codes(np.ones((3, 2)), math.inf, random_stream(0))
     with pytest.raises(ValueError, match="too small"):
-        code_weights(3, 1e-19)
+        code_mechanism(3, 1e-19)
     with pytest.raises(ValueError, match="n_codes must be at least 2"):
-        code_weights(1, 1.0)
+        code_mechanism(1, 1.0)

@@ -12,7 +12,7 @@ from scipy.special import ndtr
 from skfairdp._rng import random_stream
 from skfairdp.accounting import gaussian_delta, gaussian_mu
 from skfairdp.mechanisms import _gaussian as module
-from skfairdp.mechanisms import gaussian_release, normalise, plan_gaussian, rounded_gaussian
+from skfairdp.mechanisms import gaussian_mechanism, gaussian_release, normalise, rounded_gaussian
 from skfairdp.mechanisms._alias import WHOLE
 from skfairdp.mechanisms._gaussian import ETA, TABLE_REACH, TABLE_SCALE, TAU, GaussianNoise, gaussian_table, spread
 
@@ -156,7 +156,7 @@ def test_bad_scales_are_refused_by_name(scale):
 )
 @pytest.mark.parametrize("d", [1, 50, 768])
 def test_noise_is_the_least_that_epsilon_and_delta_allow(epsilon, delta, ratio, d):
-    plan = plan_gaussian(epsilon, delta, d)
+    plan = gaussian_mechanism(epsilon, delta, d)
     assert ratio * (1 - 1e-6) <= plan.noise_scale / 2 <= ratio * 1.006
     if plan.noise.levels == 1:
         slack = d * TAU + 2 * d * ETA * delta
@@ -171,7 +171,7 @@ def test_noise_is_the_least_that_epsilon_and_delta_allow(epsilon, delta, ratio, 
 @pytest.mark.parametrize(("epsilon", "delta"), [(1e-6, 1e-9), (0.3, 1e-5), (8.0, 1e-5), (500.0, 1e-8), (1e4, 1e-5)])
 def test_released_noise_has_the_planned_scale(epsilon, delta):
     X = np.random.default_rng(0).normal(size=(12_000, 5))
-    plan = plan_gaussian(epsilon, delta, 5, clip_norm=2.0)
+    plan = gaussian_mechanism(epsilon, delta, 5, clip_norm=2.0)
     released = gaussian_release(X, epsilon=epsilon, delta=delta, clip_norm=2.0, stream=random_stream(1))
     noise = (released - normalise(X, "l2", 2.0)).reshape(-1)
     assert stats.kstest(noise, "norm", args=(0, plan.noise_scale)).pvalue > ALARM
@@ -180,11 +180,11 @@ def test_released_noise_has_the_planned_scale(epsilon, delta):
 
 
 def test_levels_are_added_only_where_the_grid_needs_them():
-    assert plan_gaussian(8.0, 1e-5, 50).noise == GaussianNoise(TABLE_SCALE)
-    fine = plan_gaussian(0.1, 1e-5, 50)
+    assert gaussian_mechanism(8.0, 1e-5, 50).noise == GaussianNoise(TABLE_SCALE)
+    fine = gaussian_mechanism(0.1, 1e-5, 50)
     assert fine.noise.levels == 2
     assert fine.grid >= 512
-    assert plan_gaussian(8.0, 1e-5, 10**6).grid >= 8000
+    assert gaussian_mechanism(8.0, 1e-5, 10**6).grid >= 8000
 
 
 def test_infinite_epsilon_returns_the_normalised_rows():

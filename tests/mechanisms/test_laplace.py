@@ -13,10 +13,10 @@ from skfairdp.mechanisms import (
     discrete_laplace,
     exact_laplace_epsilon,
     l1_sensitivity,
+    laplace_mechanism,
     laplace_release,
     normalise,
     normalise_to_grid,
-    plan_laplace,
 )
 from skfairdp.mechanisms._alias import WHOLE
 from skfairdp.mechanisms._laplace import LaplaceNoise, laplace_noise, laplace_scale
@@ -109,7 +109,7 @@ def test_a_table_cut_short_everywhere_still_gives_the_whole_distribution(monkeyp
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 8.0])
 def test_no_outcome_tells_more_than_epsilon(epsilon):
     """The theorem itself, in integers: over the table, counts at distance 2N have a ratio of at most e**epsilon."""
-    plan = plan_laplace(epsilon, "l1", 1)
+    plan = laplace_mechanism(epsilon, "l1", 1)
     table = laplace_noise(plan.scale)._main
     with localcontext() as context:
         context.prec = 60
@@ -192,7 +192,7 @@ def test_the_sign_of_a_zero_tells_nothing():
 @pytest.mark.parametrize("epsilon", [1e-9, 1e-4, 0.5, 8.0, 1e4])
 def test_noise_has_the_scale_that_epsilon_needs(norm, epsilon):
     X = np.random.default_rng(0).normal(size=(12_000, 5))
-    plan = plan_laplace(epsilon, norm, 5)
+    plan = laplace_mechanism(epsilon, norm, 5)
     needed = l1_sensitivity(norm, 5) / epsilon
     assert needed <= plan.noise_scale <= needed * (1.005 if norm == "l2" else 1 + 1e-12)
     noise = laplace_release(X, epsilon=epsilon, norm=norm, stream=random_stream(1)) - normalise(X, norm)
@@ -202,17 +202,17 @@ def test_noise_has_the_scale_that_epsilon_needs(norm, epsilon):
 
 @pytest.mark.parametrize("epsilon", [0.004, 0.05, 1.0, 8.0, 1e4])
 def test_the_grid_keeps_the_table_between_512_and_1024(epsilon):
-    plan = plan_laplace(epsilon, "l1", 20)
+    plan = laplace_mechanism(epsilon, "l1", 20)
     assert 512 <= plan.scale < 1024
     assert plan.grid & (plan.grid - 1) == 0
 
 
 def test_an_absurd_epsilon_gets_more_noise_than_it_asks_for_and_never_less():
     for norm in ("l1", "l2", "minmax", "clip"):
-        plan = plan_laplace(1e30, norm, 4)
+        plan = laplace_mechanism(1e30, norm, 4)
         assert l1_sensitivity(norm, 4) / 1e30 < plan.noise_scale < 1e-4
     with pytest.raises(ValueError, match="epsilon must be at least"):
-        plan_laplace(1e-15, "l1", 4)
+        laplace_mechanism(1e-15, "l1", 4)
 
 
 def test_integer_scale_keeps_a_reserve_for_the_tables():
@@ -227,9 +227,9 @@ def test_published_calibrations_and_what_they_cost():
     assert exact_laplace_epsilon("l2", 50, 1.0) == pytest.approx(7.071068, abs=5e-7)
     assert exact_laplace_epsilon("l2", 300, 8.0) == pytest.approx(138.564065, abs=5e-7)
     assert exact_laplace_epsilon("minmax", 768, 1.0) == 768.0
-    assert plan_laplace(1.0, "l1", 50, calibration="published") == plan_laplace(1.0, "l1", 50)
-    assert plan_laplace(2.0, "l2", 50, calibration="published").noise_scale == pytest.approx(1.0, rel=0.005)
-    assert plan_laplace(2.0, "minmax", 50, calibration="published").noise_scale == pytest.approx(0.5)
+    assert laplace_mechanism(1.0, "l1", 50, calibration="published") == laplace_mechanism(1.0, "l1", 50)
+    assert laplace_mechanism(2.0, "l2", 50, calibration="published").noise_scale == pytest.approx(1.0, rel=0.005)
+    assert laplace_mechanism(2.0, "minmax", 50, calibration="published").noise_scale == pytest.approx(0.5)
     with pytest.raises(ValueError, match="nobody published norm='clip'"):
         exact_laplace_epsilon("clip", 5, 1.0)
 
@@ -237,7 +237,7 @@ def test_published_calibrations_and_what_they_cost():
 def test_the_profile_of_one_coordinate():
     """delta(e) = 1 - exp((e - epsilon)/2): 0.221199 at epsilon 1, e 0.5 and 0.393469 at epsilon 8, e 7."""
     for epsilon, e, delta in ((1.0, 0.5, 0.221199), (8.0, 7.0, 0.393469)):
-        plan = plan_laplace(epsilon, "l1", 1)
+        plan = laplace_mechanism(epsilon, "l1", 1)
         table = laplace_noise(plan.scale)._main
         p = np.array([count / WHOLE for count in table.counts])
         shift = 2 * plan.grid

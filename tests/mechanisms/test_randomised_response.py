@@ -346,7 +346,7 @@ def test_bits_of_another_shape_are_refused():
 
 def test_a_large_matrix_is_answered_block_by_block(monkeypatch):
     """Every row meets its own bits and a draw of its own."""
-    monkeypatch.setattr(_randomised_response, "_BLOCK", 64)
+    monkeypatch.setattr(_randomised_response, "BLOCK_BITS", 64)
     channel = sue_channel(4 * 30.0, 4)  # a bit flips once in 1e13
     bits = np.random.default_rng(0).integers(0, 2, size=(999, 4), dtype=np.uint8)
     np.testing.assert_array_equal(randomised_response(bits, channel, random_stream(0)), bits)

@@ -8,8 +8,12 @@ import torch
 from scipy import stats
 
 from skfairdp._rng import random_stream
-from skfairdp.mechanisms import code_probabilities
+from skfairdp.mechanisms import OpenMechanism, code_mechanism, code_probabilities, laplace_mechanism
 from skfairdp.neural import CodeChannel, LaplaceChannel, OpenChannel
+
+
+def codes(epsilon, n_codes, n_classes):
+    return CodeChannel(code_mechanism(n_codes, epsilon), n_classes)
 
 
 @pytest.fixture(autouse=True)
@@ -27,11 +31,12 @@ def rows(n=20_000, width=3):
 @pytest.mark.parametrize("where", ["training", "release"])
 def test_laplace_noise_has_the_scale_of_the_proof(norm, calibration, where):
     epsilon, u = 4.0, rows()
-    channel = LaplaceChannel(epsilon, norm, calibration)
+    mechanism = laplace_mechanism(epsilon, norm, 3, calibration=calibration)
+    channel = LaplaceChannel(mechanism)
     if where == "training":
         out = channel(torch.tensor(u)).numpy()
     else:
-        out = channel.release(u, random_stream(0))
+        out = mechanism.release(channel.values(u), random_stream(0))
     clean = u / np.linalg.norm(u, ord=1 if norm == "l1" else 2, axis=1, keepdims=True)
     scale = 2 / epsilon if norm == "l1" or calibration == "published" else 2 * math.sqrt(3) / epsilon
     noise = (out - clean).ravel()
@@ -47,7 +52,7 @@ def test_laplace_noise_has_the_scale_of_the_proof(norm, calibration, where):
 
 def test_one_component_is_a_sign_that_can_be_trained():
     u = torch.tensor([[0.3], [-2.0]], requires_grad=True)
-    channel = LaplaceChannel(1e9)
+    channel = LaplaceChannel(laplace_mechanism(1e9, "l1", 1))
     out = channel(u)
     assert torch.allclose(out, torch.tensor([[1.0], [-1.0]]), atol=1e-6)
     out.sum().backward()
@@ -56,7 +61,7 @@ def test_one_component_is_a_sign_that_can_be_trained():
 
 @pytest.mark.parametrize("n_codes", [2, 3, 8])
 def test_code_probabilities_in_training_are_the_closed_form_of_the_named_code(n_codes):
-    channel = CodeChannel(2.0, n_codes, 3)
+    channel = codes(2.0, n_codes, 3)
     u = torch.randn(50, n_codes)
     named = channel.choose(channel.belief(u)).numpy()
     expected = code_probabilities(np.eye(n_codes)[named], 2.0)
@@ -64,7 +69,7 @@ def test_code_probabilities_in_training_are_the_closed_form_of_the_named_code(n_
 
 
 def test_gradient_of_the_codes_is_that_of_the_soft_codes():
-    channel = CodeChannel(1.5, 4, 2)
+    channel = codes(1.5, 4, 2)
     u = torch.randn(6, 4, dtype=torch.float64, requires_grad=True)
     target = torch.randn(6, 4, dtype=torch.float64)
     channel = channel.double()
@@ -75,23 +80,20 @@ def test_gradient_of_the_codes_is_that_of_the_soft_codes():
 
 
 def test_the_named_code_stands_for_the_believed_class():
-    channel = CodeChannel(2.0, 5, 3)
+    channel = codes(2.0, 5, 3)
     u = 3 * torch.randn(500, 5)
     belief = channel.belief(u)
     stands_for = channel.codebook.argmax(dim=1)
     assert torch.equal(stands_for[channel.choose(belief)], belief.argmax(dim=1))
-    few = CodeChannel(2.0, 2, 4)  # fewer codes than classes: some class has no code of its own
+    few = codes(2.0, 2, 4)  # fewer codes than classes: some class has no code of its own
     assert set(few.choose(torch.eye(4)).tolist()) == {0, 1}
 
 
 @pytest.mark.parametrize("epsilon", [1.0, 3.0])
 def test_released_codes_follow_the_closed_form(epsilon):
-    channel = CodeChannel(epsilon, 3, 3)
     u = np.tile(np.array([[0.0, 4.0, 0.0]], dtype=np.float32), (60_000, 1))
-    codes = channel.release(u, random_stream(2))
-    assert (codes.sum(axis=1) == 1).all()
-    assert set(np.unique(codes)) == {0.0, 1.0}
-    counts = codes.sum(axis=0)
+    drawn = code_mechanism(3, epsilon).release(codes(epsilon, 3, 3).values(u), random_stream(2))
+    counts = np.bincount(drawn, minlength=3)
     expected = code_probabilities(np.eye(3)[[1]], epsilon)[0] * len(u)
     assert stats.chisquare(counts, expected).pvalue > 1e-4
     wrong = code_probabilities(np.eye(3)[[1]], 1.1 * epsilon)[0] * len(u)
@@ -100,14 +102,15 @@ def test_released_codes_follow_the_closed_form(epsilon):
 
 def test_broken_rows_give_nothing_away():
     bad = np.tile(np.array([[np.nan, 1.0], [np.inf, 0.0]], dtype=np.float32), (5_000, 1))
-    codes = CodeChannel(8.0, 2, 2).release(bad, random_stream(0))
-    assert np.abs(codes.mean(axis=0) - 0.5).max() < 0.03
-    noisy = LaplaceChannel(8.0).release(bad, random_stream(0))
+    drawn = code_mechanism(2, 8.0).release(codes(8.0, 2, 2).values(bad), random_stream(0))
+    assert abs(drawn.mean() - 0.5) < 0.03
+    laplace = laplace_mechanism(8.0, "l1", 2)
+    noisy = laplace.release(LaplaceChannel(laplace).values(bad), random_stream(0))
     assert np.isfinite(noisy).all()
     assert np.abs(noisy.mean(axis=0)).max() < 0.05
 
 
 def test_open_channel_returns_what_it_gets():
     u = rows(5)
-    assert np.array_equal(OpenChannel().release(u, random_stream(0)), u)
+    assert np.array_equal(OpenMechanism(3).release(OpenChannel().values(u), random_stream(0)), u)
     assert torch.equal(OpenChannel()(torch.tensor(u)), torch.tensor(u))

@@ -5,6 +5,7 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
+from skfairdp.mechanisms import code_mechanism
 from skfairdp.neural import CodeChannel, FederateLoss, FederateModule, OpenChannel, expected_gap, mlp
 from skfairdp.neural._losses import Targets, orthogonality_loss, smooth, weighted_nll
 
@@ -73,7 +74,11 @@ def test_weighted_loss_is_that_of_repeated_rows():
 
 def test_code_losses_are_expectations_over_all_codes():
     n_codes, n_classes, n_groups = 4, 3, 2
-    encoder, channel, head = mlp(5, (6,), n_codes), CodeChannel(2.0, n_codes, n_classes), mlp(n_codes, (), n_classes)
+    encoder, channel, head = (
+        mlp(5, (6,), n_codes),
+        CodeChannel(code_mechanism(n_codes, 2.0), n_classes),
+        mlp(n_codes, (), n_classes),
+    )
     adversary = mlp(n_codes, (7,), n_groups)
     module = FederateModule(encoder, channel, head, [adversary])
     module.wants_decisions = True

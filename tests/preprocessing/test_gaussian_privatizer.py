@@ -12,8 +12,9 @@ from sklearn.pipeline import make_pipeline
 
 from skfairdp import GaussianPrivatizer
 from skfairdp.accounting import gaussian_delta, gaussian_epsilon
-from skfairdp.mechanisms import normalise, plan_gaussian
+from skfairdp.mechanisms import gaussian_mechanism, normalise
 from skfairdp.mechanisms._gaussian import ETA, TAU, TOTAL_VARIATION
+from skfairdp.release import _door
 
 
 @pytest.fixture
@@ -88,10 +89,10 @@ def test_nothing_is_drawn_when_the_release_is_not_paid_for(H, monkeypatch):
     privatizer = GaussianPrivatizer(random_state=0).fit(H)
     expected = GaussianPrivatizer(random_state=0).fit(H).transform(H)
 
-    def refuse(guarantee):
+    def refuse(guarantee, *, source):
         raise RuntimeError("no budget")
 
-    monkeypatch.setattr(privatizer, "_spend", refuse)
+    monkeypatch.setattr(_door, "charge_release", refuse)
     with pytest.raises(RuntimeError, match="no budget"):
         privatizer.transform(H)
     monkeypatch.undo()
@@ -110,7 +111,7 @@ def test_the_receipt_stays_true_when_parameters_change_after_fit(H, later):
 def test_many_releases_pay_for_the_rounding_of_every_table(epsilon, n_features, times):
     """What the total says covers the integer mechanism: its own mu, and the tables' error once for every entry."""
     privatizer = GaussianPrivatizer(epsilon, 1e-5).fit(np.ones((1, n_features)))
-    plan = plan_gaussian(epsilon, 1e-5, n_features)
+    plan = gaussian_mechanism(epsilon, 1e-5, n_features)
     total, entries = privatizer.privacy_.repeat(times), times * n_features
     mu = 2 * plan.grid / plan.noise.scale * math.sqrt(times)
     if plan.noise.levels == 1:

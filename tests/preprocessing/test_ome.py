@@ -20,8 +20,7 @@ from sklearn.preprocessing import StandardScaler
 
 from skfairdp import OMEEncoder, OverclaimedPrivacyWarning
 from skfairdp.accounting import PrivacyLedger
-from skfairdp.mechanisms import decode_bits, encode_bits, largest_randomization_factor
-from skfairdp.preprocessing import _ome
+from skfairdp.mechanisms import BinaryChannel, _fixed_point, decode_bits, encode_bits, largest_randomization_factor
 
 PROTOCOLS = ["ome", "oue", "sue", "optimal"]
 SETTINGS = [*({"protocol": name} for name in PROTOCOLS), {"protocol": "optimal", "objective": "posterior"}]
@@ -137,13 +136,13 @@ def test_worst_pair_reaches_epsilon(parameters, epsilon):
     encoder = OMEEncoder(epsilon, n_integer_bits=1, n_fraction_bits=1, random_state=0, **parameters).fit(
         7 + 3 * normal(n_features=2)
     )
-    x, x_prime = encoder._worst_case_pair(2)
+    x, x_prime = encoder.mechanism_.worst_case_pairs()[0]
     outputs = np.array(list(itertools.product((0, 1), repeat=6)))
     ratios = encoder.log_likelihood_ratio(outputs, x, x_prime)
     assert ratios.max() == pytest.approx(encoder.privacy_.epsilon, rel=1e-9)
     assert ratios.min() >= -encoder.privacy_.epsilon
     # It is a log ratio of two distributions: both sum to one.
-    p, q, code = encoder.keep_probability_, encoder.flip_probability_, encoder._encode(x[None])[0]
+    p, q, code = encoder.keep_probability_, encoder.flip_probability_, encoder.mechanism_.encode(x[None])[0]
     one = np.where(code == 1, p, q)
     likelihood = np.where(outputs == 1, one, 1 - one).prod(axis=1)
     assert likelihood.sum() == pytest.approx(1)
@@ -153,11 +152,9 @@ def test_worst_pair_reaches_epsilon(parameters, epsilon):
 def test_worst_pair_of_the_published_protocol_alternates():
     with pytest.warns(OverclaimedPrivacyWarning):
         encoder = OMEEncoder(calibration="published").fit(normal(n_features=4))
-    x, x_prime = encoder._worst_case_pair(4)
-    np.testing.assert_array_equal(encoder._encode(x[None])[0], [1, 0] * 20)
-    np.testing.assert_array_equal(encoder._encode(x_prime[None])[0], [0, 1] * 20)
-    with pytest.raises(ValueError, match="n_features must be 4"):
-        encoder._worst_case_pair(5)
+    x, x_prime = encoder.mechanism_.worst_case_pairs()[0]
+    np.testing.assert_array_equal(encoder.mechanism_.encode(x[None])[0], [1, 0] * 20)
+    np.testing.assert_array_equal(encoder.mechanism_.encode(x_prime[None])[0], [0, 1] * 20)
 
 
 def test_likelihood_ratio_of_rows_and_of_clean_bits():
@@ -196,7 +193,7 @@ def test_frequencies_of_released_bits(protocol):
     )
     X = np.tile([[-1.3, 0.4, 9.0]], (100_000, 1))
     bits = encoder.fit(X).transform(X)
-    code = encoder._encode(X[:1])[0]
+    code = encoder.mechanism_.encode(X[:1])[0]
     rates = np.where(code == 1, encoder.keep_probability_, encoder.flip_probability_)
 
     def score(rates):
@@ -211,9 +208,9 @@ def test_blocks_change_nothing_but_the_memory(monkeypatch):
     X = normal(1000, 7)
     clean = OMEEncoder(math.inf).fit(X).transform(X)
     sizes = []
-    respond = _ome.randomised_response
-    monkeypatch.setattr(_ome, "_BLOCK_BITS", 500)
-    monkeypatch.setattr(_ome, "randomised_response", lambda bits, *a: sizes.append(bits.size) or respond(bits, *a))
+    respond = BinaryChannel.release
+    monkeypatch.setattr(_fixed_point, "BLOCK_BITS", 500)
+    monkeypatch.setattr(BinaryChannel, "release", lambda *a: sizes.append(a[1].size) or respond(*a))
     np.testing.assert_array_equal(OMEEncoder(math.inf).fit(X).transform(X), clean)
     noisy = OMEEncoder(5000.0, protocol="sue", random_state=0).fit(X).transform(X)
     assert max(sizes) <= 500
@@ -428,4 +425,4 @@ def test_parameters_that_change_after_fit_change_nothing(protocol):
     np.testing.assert_array_equal(bits, same.transform(X))
     np.testing.assert_array_equal(encoder.decode(bits), same.decode(bits))
     assert encoder.get_feature_names_out().tolist() == same.get_feature_names_out().tolist()
-    assert encoder.privacy_ == same.privacy_
+    assert encoder.privacy_.epsilon == same.privacy_.epsilon

@@ -1,0 +1,130 @@
+r"""Sums of bounded columns and of their squares, with Laplace noise: what a private scaler needs.
+
+Every value lies in [-1, 1] and is rounded to an integer :math:`Z \in \{-N, ..., N\}`, its square to
+:math:`W \in \{0, ..., N\}`. Replacing one record changes a sum of Z by at most 2N and a sum of W by at most N, in
+every column: :math:`3 N D` in L1, in integers. Discrete Laplace noise of scale :math:`3 N D / \varepsilon` is added.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from skfairdp._rng import RandomStream
+from skfairdp._validation import check_epsilon
+from skfairdp.accounting import REPLACE_ONE_RECORD, ReleaseEvent
+from skfairdp.mechanisms._laplace import laplace_noise, laplace_scale
+from skfairdp.mechanisms._mechanism import Mechanism, check_columns
+
+_GRID = 1 << 20  # fine enough that rounding is far below the noise, coarse enough that a billion rows add up exactly
+
+
+@dataclass(frozen=True)
+class BoundedSums(Mechanism):
+    """Release the sums of columns in [-1, 1] and of their squares; made by :func:`bounded_sums`.
+
+    Attributes
+    ----------
+    n_features : int
+        The number of columns.
+    epsilon : float
+        The exact loss of one release, for data sets of the same size that differ in one record.
+    scale : float
+        The scale of the integer noise; 0 for none.
+    """
+
+    n_features: int
+    epsilon: float
+    scale: float
+    name = "laplace on sums"
+
+    @property
+    def event(self) -> ReleaseEvent:
+        """A pure loss of epsilon."""
+        return ReleaseEvent(self.epsilon)
+
+    @property
+    def noise_scale(self) -> float:
+        """Scale of the noise on a sum."""
+        return self.scale / _GRID
+
+    def guarantee(self, *, seed=None, **words):
+        """Write the receipt; neighbours differ in one record."""
+        return super().guarantee(seed=seed, **{"neighbours": REPLACE_ONE_RECORD, **words})
+
+    def check(self, X: np.ndarray) -> None:
+        """Check the number of columns, and that values lie in [-1, 1]."""
+        check_columns(X, self.n_features)
+        if not (np.abs(X) <= 1).all():  # false for nan
+            raise ValueError("X must hold numbers from -1 to 1.")
+
+    def release(self, X: np.ndarray, stream: RandomStream) -> np.ndarray:
+        """Draw noisy sums.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_samples, n_features)
+            Values in [-1, 1].
+        stream : RandomStream
+            Where the random bits come from.
+
+        Returns
+        -------
+        ndarray of shape (2, n_features)
+            Sums, and sums of squares.
+        """
+        self.check(X)
+        sums = self._sums(X)
+        if self.scale > 0:
+            noise = np.empty(sums.size, dtype=np.int64)
+            laplace_noise(self.scale).fill(noise, stream)
+            sums = sums + noise.reshape(sums.shape)
+        return sums / _GRID
+
+    @staticmethod
+    def _sums(X: np.ndarray) -> np.ndarray:
+        parts = [np.rint(part * _GRID).astype(np.int64).sum(axis=0) for part in (X, np.square(X))]
+        return np.stack(parts)
+
+    def log_likelihood_ratio(self, y: np.ndarray, x: np.ndarray, x_prime: np.ndarray) -> np.ndarray:
+        """Compute ``log p(y | x) - log p(y | x_prime)`` of one release, exactly; x and x_prime are data sets."""
+        if self.scale == 0:
+            return np.array([0.0 if np.array_equal(self._sums(x), self._sums(x_prime)) else np.inf])
+        away, away_prime = (np.abs(np.rint(y * _GRID) - self._sums(data)).sum() for data in (x, x_prime))
+        return np.array([(away_prime - away) / self.scale])
+
+    def worst_case_pairs(self, stream: RandomStream | None = None) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Return data sets of one record: the squares move most from 0 to 1, the sums from -1 to 1."""
+        ones = np.ones((1, self.n_features))
+        last = np.zeros((1, self.n_features))
+        last[0, -1] = 1.0
+        return [(ones, -ones), (ones, 0 * ones), (last, 0 * last)]
+
+
+def bounded_sums(n_features: int, epsilon: float) -> BoundedSums:
+    """Choose the noise for sums of columns in [-1, 1] and of their squares.
+
+    Parameters
+    ----------
+    n_features : int
+        The number of columns.
+    epsilon : float
+        Greater than 0; ``inf`` means no noise.
+
+    Returns
+    -------
+    BoundedSums
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfairdp._rng import random_stream
+    >>> from skfairdp.mechanisms import bounded_sums
+    >>> X = np.full((10_000, 1), 0.5)
+    >>> bounded_sums(1, 1.0).release(X, random_stream(0)).round(-2).ravel()
+    array([5000., 2500.])
+    """
+    epsilon = check_epsilon(epsilon)
+    if math.isinf(epsilon):
+        return BoundedSums(n_features, epsilon, 0.0)
+    return BoundedSums(n_features, epsilon, laplace_scale(3 * _GRID * n_features, epsilon, 2 * n_features))
