@@ -92,7 +92,7 @@ class INLPEraser(OneToOneFeatureMixin, TransformerMixin, SkfairdpEstimator):
         y : ignored
             Here for the sake of pipelines.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns)
-            What to remove. ``None`` removes nothing, with a warning.
+            What to remove. They must be given.
 
         Returns
         -------
@@ -101,7 +101,7 @@ class INLPEraser(OneToOneFeatureMixin, TransformerMixin, SkfairdpEstimator):
         """
         X = validate_data(self, X, dtype=np.float64)
         groups = groups_to_erase(sensitive_features, len(X), self)
-        columns = [] if groups is None else [column for column in groups.codes.T if np.ptp(column) > 0]
+        columns = [column for column in groups.codes.T if np.ptp(column) > 0]
         base = LogisticRegression(max_iter=1000) if self.estimator is None else self.estimator
 
         grid = grid_for(float(np.abs(X).max()))

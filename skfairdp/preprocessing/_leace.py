@@ -1,6 +1,5 @@
 """LEACE: least-squares concept erasure."""
 
-import warnings
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -11,7 +10,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skfairdp._base import SkfairdpEstimator
 from skfairdp._sklearn import Interval, fit_context
 from skfairdp._validation import SensitiveGroups, check_sensitive_features
-from skfairdp.exceptions import MissingSensitiveFeaturesWarning
 from skfairdp.preprocessing._projections import GroupMoments, grid_for, leace_projection, snap
 
 
@@ -89,7 +87,7 @@ class LEACEEraser(OneToOneFeatureMixin, TransformerMixin, SkfairdpEstimator):
         y : ignored
             Here for the sake of pipelines.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns)
-            What to erase. ``None`` erases nothing, with a warning.
+            What to erase. They must be given.
 
         Returns
         -------
@@ -109,7 +107,7 @@ class LEACEEraser(OneToOneFeatureMixin, TransformerMixin, SkfairdpEstimator):
         y : ignored
             Here for the sake of pipelines.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns)
-            What to erase. ``None`` erases nothing, with a warning.
+            What to erase. They must be given.
 
         Returns
         -------
@@ -122,8 +120,8 @@ class LEACEEraser(OneToOneFeatureMixin, TransformerMixin, SkfairdpEstimator):
         X = validate_data(self, X, dtype=np.float64, reset=first)
         groups = groups_to_erase(sensitive_features, len(X), self)
         moments: GroupMoments = GroupMoments(X.shape[1]) if first else self._moments
-        keys = [] if groups is None else [[(n, label) for label in ls] for n, ls in zip(groups.names, groups.labels)]
-        moments.add(X, np.empty((len(X), 0), dtype=np.intp) if groups is None else groups.codes, keys)
+        keys = [[(name, label) for label in labels] for name, labels in zip(groups.names, groups.labels)]
+        moments.add(X, groups.codes, keys)
         self._moments = moments
         self.mean_ = moments.mean
         self.left_, self.right_ = leace_projection(moments.covariance, moments.cross_covariance, self.tol)
@@ -151,13 +149,16 @@ class LEACEEraser(OneToOneFeatureMixin, TransformerMixin, SkfairdpEstimator):
         return snap(erased, self._grid) if self.rank_ else erased
 
 
-def groups_to_erase(sensitive_features: Any, n_samples: int, estimator: Any) -> SensitiveGroups | None:
-    """Read what an eraser is to erase; ``None``, with a warning, when it was told nothing."""
+def groups_to_erase(sensitive_features: Any, n_samples: int, estimator: Any) -> SensitiveGroups:
+    """Read what an eraser is to erase.
+
+    To erase nothing when told nothing would pass for an erasure: a warning is lost in the workers of a search.
+    """
     if sensitive_features is None:
-        warnings.warn(
-            f"{type(estimator).__name__} was fitted without sensitive_features: it erases nothing.",
-            MissingSensitiveFeaturesWarning,
-            stacklevel=4,
+        raise ValueError(
+            f"{type(estimator).__name__} does not know what to erase, because sensitive_features is None: call "
+            "fit(X, sensitive_features=...). In a pipeline or a search, call "
+            "sklearn.set_config(enable_metadata_routing=True) and route_sensitive_features(model) first, "
+            "so that what is given to the fit of the whole reaches this step."
         )
-        return None
     return check_sensitive_features(sensitive_features, n_samples)

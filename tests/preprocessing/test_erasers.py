@@ -9,11 +9,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from skfairdp import INLPEraser, LEACEEraser, MissingSensitiveFeaturesWarning
+from skfairdp import INLPEraser, LEACEEraser
 from skfairdp.preprocessing._projections import GroupMoments, leace_projection, nullspace_projection
 
 
@@ -149,12 +150,29 @@ def test_nullspace_of_dependent_directions():
 
 
 @pytest.mark.parametrize("eraser", [LEACEEraser(), INLPEraser()])
-def test_without_sensitive_features_nothing_is_erased_and_that_is_said(eraser):
-    X, _ = biased_rows(50)
-    with pytest.warns(MissingSensitiveFeaturesWarning, match="erases nothing"):
-        eraser.fit(X)
-    np.testing.assert_allclose(eraser.transform(X), X)
-    assert eraser.rank_ == 0
+def test_an_eraser_that_is_told_nothing_refuses(eraser):
+    X, z = biased_rows(60, 3)
+    advice = r"sensitive_features is None.*enable_metadata_routing=True.*route_sensitive_features"
+    methods = [eraser.fit, eraser.fit_transform] + ([eraser.partial_fit] if hasattr(eraser, "partial_fit") else [])
+    for method in methods:
+        with pytest.raises(ValueError, match=advice):
+            method(X, z)
+    # Where a warning would be lost: inside a pipeline, inside a search that runs on whatever still fits.
+    pipeline = make_pipeline(eraser, LogisticRegression())
+    with pytest.raises(ValueError, match=advice):
+        pipeline.fit(X, z)
+    with pytest.raises(ValueError, match=advice):
+        GridSearchCV(pipeline, {"logisticregression__C": [0.1, 1.0]}, cv=2).fit(X, z)
+
+
+def test_a_batch_without_groups_is_refused_and_changes_nothing():
+    X, z = biased_rows(100, 3)
+    eraser = LEACEEraser().fit(X, sensitive_features=z)
+    before = eraser.transform(X)
+    with pytest.raises(ValueError, match="sensitive_features is None"):
+        eraser.partial_fit(X)
+    assert eraser.n_samples_seen_ == 100
+    np.testing.assert_array_equal(eraser.transform(X), before)
 
 
 @pytest.mark.parametrize("eraser", [LEACEEraser(), INLPEraser()])
