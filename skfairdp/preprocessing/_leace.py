@@ -10,14 +10,15 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skfairdp._base import SkfairdpEstimator
 from skfairdp._sklearn import Interval, fit_context
 from skfairdp._validation import SensitiveGroups, check_sensitive_features
-from skfairdp.preprocessing._projections import GroupMoments, grid_for, leace_projection, snap
+from skfairdp.preprocessing._projections import RESOLUTION, GroupMoments, leace_projection, snap
 
 
 class LEACEEraser(OneToOneFeatureMixin, TransformerMixin, SkfairdpEstimator):
     r"""Erase what any linear model could read of the sensitive features, and as little else as possible.
 
     Among all affine maps after which no linear classifier beats a constant, this is the one that moves the
-    rows least in mean squared distance [1]_. ``sensitive_features`` are needed in ``fit`` only.
+    rows least in mean squared distance, whatever weights the features have in it ([1]_, Theorem 4.2): units
+    do not matter. ``sensitive_features`` are needed in ``fit`` only.
 
     Parameters
     ----------
@@ -29,7 +30,7 @@ class LEACEEraser(OneToOneFeatureMixin, TransformerMixin, SkfairdpEstimator):
     mean_ : ndarray of shape (n_features,)
         Mean of the rows seen.
     left_, right_ : ndarray of shape (n_features, rank), (rank, n_features)
-        The map is ``x - (x - mean_) @ right_.T @ left_.T``.
+        The map is ``x - (x - mean_) @ right_.T @ left_.T``, up to rounding.
     rank_ : int
         Dimensions removed: at most the number of groups less one, summed over the sensitive columns.
     n_samples_seen_ : int
@@ -50,6 +51,9 @@ class LEACEEraser(OneToOneFeatureMixin, TransformerMixin, SkfairdpEstimator):
     **Privacy.** None in the sense of differential privacy: there is no noise, and the map was learned from the rows.
 
     Several sensitive columns are erased together, each by itself; cross them first to erase their intersection.
+
+    Each column is rounded to 2**-40 of its largest deviation, which drowns what the arithmetic leaves of the groups.
+    A column that is constant in ``fit`` is returned as it is.
 
     References
     ----------
@@ -124,9 +128,10 @@ class LEACEEraser(OneToOneFeatureMixin, TransformerMixin, SkfairdpEstimator):
         moments.add(X, groups.codes, keys)
         self._moments = moments
         self.mean_ = moments.mean
-        self.left_, self.right_ = leace_projection(moments.covariance, moments.cross_covariance, self.tol)
-        self.rank_ = self.left_.shape[1]
-        self._grid = grid_for(moments.largest)
+        left, right = leace_projection(moments.covariance, moments.cross_covariance, self.tol)
+        self.left_, self.right_ = left * moments.unit[:, None], right / moments.unit
+        self.rank_ = left.shape[1]
+        self._grid, self._constant = moments.unit * RESOLUTION, moments.largest == 0
         self.n_samples_seen_ = moments.n
         return self
 
@@ -145,8 +150,14 @@ class LEACEEraser(OneToOneFeatureMixin, TransformerMixin, SkfairdpEstimator):
         """
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
-        erased = X - ((X - self.mean_) @ self.right_.T) @ self.left_.T
-        return snap(erased, self._grid) if self.rank_ else erased
+        if not self.rank_:
+            return X
+        erased = X - self.mean_
+        erased -= (erased @ self.right_.T) @ self.left_.T
+        snap(erased, self._grid)
+        erased += self.mean_
+        erased[:, self._constant] = X[:, self._constant]
+        return erased
 
 
 def groups_to_erase(sensitive_features: Any, n_samples: int, estimator: Any) -> SensitiveGroups:
