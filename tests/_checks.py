@@ -1,5 +1,6 @@
 """What the tests of all estimators share: the list of estimators, and data to fit them on."""
 
+import numpy as np
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
@@ -46,3 +47,26 @@ ESTIMATORS: list = [
     PATEClassifier(n_teachers=20, epsilon=30.0, labels="confident", threshold=1.0, student="network"),
     WordDropout(),
 ]
+
+
+class ToldLEACEEraser(LEACEEraser):
+    def fit(self, X, y=None, *, sensitive_features=None):
+        return super().fit(X, y, sensitive_features=_groups(X, y))
+
+    def partial_fit(self, X, y=None, *, sensitive_features=None):
+        return super().partial_fit(X, y, sensitive_features=_groups(X, y))
+
+
+class ToldINLPEraser(INLPEraser):
+    def fit(self, X, y=None, *, sensitive_features=None):
+        return super().fit(X, y, sensitive_features=_groups(X, y))
+
+
+def _groups(X, y):
+    return np.arange(np.shape(X)[0]) % 2 if y is None else np.asarray(y)
+
+
+def told_the_groups(estimator):
+    """An eraser refuses to fit without groups, which scikit-learn's checks never give: this one erases ``y``."""
+    told = {LEACEEraser: ToldLEACEEraser, INLPEraser: ToldINLPEraser}.get(type(estimator))
+    return estimator if told is None else told(**estimator.get_params())

@@ -7,7 +7,7 @@ from sklearn.base import clone
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from tests._checks import ESTIMATORS
+from tests._checks import ESTIMATORS, told_the_groups
 
 pytestmark = [
     # Some checks skip themselves, by warning, for the tags of some estimators.
@@ -20,7 +20,7 @@ pytestmark = [
 
 
 # scikit-learn's checks feed matrices; estimators of text run those that need none in tests of their own.
-@parametrize_with_checks([estimator for estimator in ESTIMATORS if get_tags(estimator).input_tags.two_d_array])
+@parametrize_with_checks([told_the_groups(e) for e in ESTIMATORS if get_tags(e).input_tags.two_d_array])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 

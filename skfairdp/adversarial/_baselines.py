@@ -50,7 +50,8 @@ def federate_baselines(
     -------
     dict of str to estimator
         INLP is a pipeline, encoder, ``INLPEraser`` and logistic regression; with metadata routing switched on it
-        takes ``sensitive_features`` in ``fit`` like the others.
+        takes ``sensitive_features`` in ``fit`` like the others. Without routing they cannot reach the eraser, and
+        its ``fit`` raises.
 
     Examples
     --------

@@ -11,21 +11,22 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skfairdp._base import SkfairdpEstimator
 from skfairdp._sklearn import HasMethods, Interval, fit_context
 from skfairdp.preprocessing._leace import groups_to_erase
-from skfairdp.preprocessing._projections import grid_for, nullspace_projection, snap
+from skfairdp.preprocessing._projections import RESOLUTION, centre, column_means, nullspace_projection, snap, units_for
 
 
 class INLPEraser(OneToOneFeatureMixin, TransformerMixin, SkfairdpEstimator):
     """Remove, one after the other, the directions in which a linear classifier finds the groups.
 
     Each round trains a linear classifier of the groups on what is left of the rows and removes the
-    directions it uses [1]_. ``sensitive_features`` are needed in ``fit`` only.
+    directions it uses [1]_. Columns are standardised for it, so that units do not matter.
+    ``sensitive_features`` are needed in ``fit`` only.
 
     Parameters
     ----------
     n_iterations : int, default=10
         Rounds at most. Each removes one direction of a two-group column (the number of groups otherwise).
     estimator : linear classifier or None, default=None
-        Anything with ``fit`` and, after it, ``coef_``; ``None`` is
+        Anything with ``fit`` and, after it, ``coef_``; it is given standardised columns. ``None`` is
         :class:`~sklearn.linear_model.LogisticRegression`.
     tol : float, default=0.0
         Stop as soon as the classifier's accuracy on the rows is at most ``tol`` above the share of the
@@ -33,8 +34,11 @@ class INLPEraser(OneToOneFeatureMixin, TransformerMixin, SkfairdpEstimator):
 
     Attributes
     ----------
+    mean_, scale_ : ndarray of shape (n_features,)
+        Mean and standard deviation of the columns; the scale of a constant column is 1.
     projection_ : ndarray of shape (n_features, n_features)
-        Symmetric and idempotent.
+        Symmetric and idempotent: an orthogonal projection of the *standardised* columns. The map is
+        ``mean_ + ((x - mean_) / scale_) @ projection_ * scale_``, up to rounding.
     rank_ : int
         Dimensions removed.
     n_iter_ : int
@@ -55,6 +59,9 @@ class INLPEraser(OneToOneFeatureMixin, TransformerMixin, SkfairdpEstimator):
 
     **Privacy.** None in the sense of differential privacy: there is no noise, and the projection was learned from
     the rows.
+
+    Each column is rounded to 2**-40 of its largest deviation, which drowns what the arithmetic leaves of the groups.
+    A column that is constant in ``fit`` is returned as it is.
 
     References
     ----------
@@ -92,7 +99,7 @@ class INLPEraser(OneToOneFeatureMixin, TransformerMixin, SkfairdpEstimator):
         y : ignored
             Here for the sake of pipelines.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns)
-            What to remove. ``None`` removes nothing, with a warning.
+            What to remove. They must be given.
 
         Returns
         -------
@@ -101,26 +108,35 @@ class INLPEraser(OneToOneFeatureMixin, TransformerMixin, SkfairdpEstimator):
         """
         X = validate_data(self, X, dtype=np.float64)
         groups = groups_to_erase(sensitive_features, len(X), self)
-        columns = [] if groups is None else [column for column in groups.codes.T if np.ptp(column) > 0]
+        columns = [column for column in groups.codes.T if np.ptp(column) > 0]
         base = LogisticRegression(max_iter=1000) if self.estimator is None else self.estimator
 
-        grid = grid_for(float(np.abs(X).max()))
+        mean = column_means(X)
+        standardised, largest = centre(X, mean)
+        unit, varies = units_for(largest), largest > 0
+        standardised /= unit  # so that the squares neither overflow nor vanish
+        deviation = np.where(varies, standardised.std(axis=0), 1.0)
+        standardised /= deviation
+        grid = units_for(largest / unit / deviation) * RESOLUTION
+
         projection, rank = np.eye(X.shape[1]), 0
         directions: list[np.ndarray] = []
         advantages: list[float] = []
         for _ in range(self.n_iterations if columns else 0):
-            remaining = snap(X @ projection, grid)
+            remaining = snap(standardised @ projection, grid)
             fitted = [clone(base).fit(remaining, column) for column in columns]
             advantages.append(max(_advantage(model, remaining, column) for model, column in zip(fitted, columns)))
             if advantages[-1] <= self.tol:
                 break
-            directions += [_coefficients(model) @ projection for model in fitted]
+            # A constant column tells nothing, whatever weight the classifier gives it.
+            directions += [(_coefficients(model) * varies) @ projection for model in fitted]
             # From all directions at once: a product of projections would lose orthogonality round by round.
             projection, rank = nullspace_projection(np.vstack([_unit(rows) for rows in directions]))
             if rank == X.shape[1]:
                 break
+        self.mean_, self.scale_ = mean, np.where(varies, deviation * unit, 1.0)
         self.projection_, self.rank_ = projection, rank
-        self._grid = grid
+        self._grid, self._constant = grid, ~varies
         self.advantages_, self.n_iter_ = advantages, max(len(advantages), 1)
         return self
 
@@ -139,7 +155,15 @@ class INLPEraser(OneToOneFeatureMixin, TransformerMixin, SkfairdpEstimator):
         """
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
-        return snap(X @ self.projection_, self._grid) if self.rank_ else X
+        if not self.rank_:
+            return X
+        erased = X - self.mean_
+        erased /= self.scale_
+        erased = snap(erased @ self.projection_, self._grid)
+        erased *= self.scale_
+        erased += self.mean_
+        erased[:, self._constant] = X[:, self._constant]
+        return erased
 
 
 def _advantage(model: Any, X: np.ndarray, codes: np.ndarray) -> float:

@@ -1,6 +1,5 @@
 """LEACE: least-squares concept erasure."""
 
-import warnings
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -11,15 +10,15 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skfairdp._base import SkfairdpEstimator
 from skfairdp._sklearn import Interval, fit_context
 from skfairdp._validation import SensitiveGroups, check_sensitive_features
-from skfairdp.exceptions import MissingSensitiveFeaturesWarning
-from skfairdp.preprocessing._projections import GroupMoments, grid_for, leace_projection, snap
+from skfairdp.preprocessing._projections import RESOLUTION, GroupMoments, leace_projection, snap
 
 
 class LEACEEraser(OneToOneFeatureMixin, TransformerMixin, SkfairdpEstimator):
     r"""Erase what any linear model could read of the sensitive features, and as little else as possible.
 
     Among all affine maps after which no linear classifier beats a constant, this is the one that moves the
-    rows least in mean squared distance [1]_. ``sensitive_features`` are needed in ``fit`` only.
+    rows least in mean squared distance, whatever weights the features have in it ([1]_, Theorem 4.2): units
+    do not matter. ``sensitive_features`` are needed in ``fit`` only.
 
     Parameters
     ----------
@@ -31,7 +30,7 @@ class LEACEEraser(OneToOneFeatureMixin, TransformerMixin, SkfairdpEstimator):
     mean_ : ndarray of shape (n_features,)
         Mean of the rows seen.
     left_, right_ : ndarray of shape (n_features, rank), (rank, n_features)
-        The map is ``x - (x - mean_) @ right_.T @ left_.T``.
+        The map is ``x - (x - mean_) @ right_.T @ left_.T``, up to rounding.
     rank_ : int
         Dimensions removed: at most the number of groups less one, summed over the sensitive columns.
     n_samples_seen_ : int
@@ -52,6 +51,9 @@ class LEACEEraser(OneToOneFeatureMixin, TransformerMixin, SkfairdpEstimator):
     **Privacy.** None in the sense of differential privacy: there is no noise, and the map was learned from the rows.
 
     Several sensitive columns are erased together, each by itself; cross them first to erase their intersection.
+
+    Each column is rounded to 2**-40 of its largest deviation, which drowns what the arithmetic leaves of the groups.
+    A column that is constant in ``fit`` is returned as it is.
 
     References
     ----------
@@ -89,7 +91,7 @@ class LEACEEraser(OneToOneFeatureMixin, TransformerMixin, SkfairdpEstimator):
         y : ignored
             Here for the sake of pipelines.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns)
-            What to erase. ``None`` erases nothing, with a warning.
+            What to erase. They must be given.
 
         Returns
         -------
@@ -109,7 +111,7 @@ class LEACEEraser(OneToOneFeatureMixin, TransformerMixin, SkfairdpEstimator):
         y : ignored
             Here for the sake of pipelines.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns)
-            What to erase. ``None`` erases nothing, with a warning.
+            What to erase. They must be given.
 
         Returns
         -------
@@ -122,13 +124,14 @@ class LEACEEraser(OneToOneFeatureMixin, TransformerMixin, SkfairdpEstimator):
         X = validate_data(self, X, dtype=np.float64, reset=first)
         groups = groups_to_erase(sensitive_features, len(X), self)
         moments: GroupMoments = GroupMoments(X.shape[1]) if first else self._moments
-        keys = [] if groups is None else [[(n, label) for label in ls] for n, ls in zip(groups.names, groups.labels)]
-        moments.add(X, np.empty((len(X), 0), dtype=np.intp) if groups is None else groups.codes, keys)
+        keys = [[(name, label) for label in labels] for name, labels in zip(groups.names, groups.labels)]
+        moments.add(X, groups.codes, keys)
         self._moments = moments
         self.mean_ = moments.mean
-        self.left_, self.right_ = leace_projection(moments.covariance, moments.cross_covariance, self.tol)
-        self.rank_ = self.left_.shape[1]
-        self._grid = grid_for(moments.largest)
+        left, right = leace_projection(moments.covariance, moments.cross_covariance, self.tol)
+        self.left_, self.right_ = left * moments.unit[:, None], right / moments.unit
+        self.rank_ = left.shape[1]
+        self._grid, self._constant = moments.unit * RESOLUTION, moments.largest == 0
         self.n_samples_seen_ = moments.n
         return self
 
@@ -147,17 +150,26 @@ class LEACEEraser(OneToOneFeatureMixin, TransformerMixin, SkfairdpEstimator):
         """
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
-        erased = X - ((X - self.mean_) @ self.right_.T) @ self.left_.T
-        return snap(erased, self._grid) if self.rank_ else erased
+        if not self.rank_:
+            return X
+        erased = X - self.mean_
+        erased -= (erased @ self.right_.T) @ self.left_.T
+        snap(erased, self._grid)
+        erased += self.mean_
+        erased[:, self._constant] = X[:, self._constant]
+        return erased
 
 
-def groups_to_erase(sensitive_features: Any, n_samples: int, estimator: Any) -> SensitiveGroups | None:
-    """Read what an eraser is to erase; ``None``, with a warning, when it was told nothing."""
+def groups_to_erase(sensitive_features: Any, n_samples: int, estimator: Any) -> SensitiveGroups:
+    """Read what an eraser is to erase.
+
+    To erase nothing when told nothing would pass for an erasure: a warning is lost in the workers of a search.
+    """
     if sensitive_features is None:
-        warnings.warn(
-            f"{type(estimator).__name__} was fitted without sensitive_features: it erases nothing.",
-            MissingSensitiveFeaturesWarning,
-            stacklevel=4,
+        raise ValueError(
+            f"{type(estimator).__name__} does not know what to erase, because sensitive_features is None: call "
+            "fit(X, sensitive_features=...). In a pipeline or a search, call "
+            "sklearn.set_config(enable_metadata_routing=True) and route_sensitive_features(model) first, "
+            "so that what is given to the fit of the whole reaches this step."
         )
-        return None
     return check_sensitive_features(sensitive_features, n_samples)

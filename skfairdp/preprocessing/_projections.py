@@ -4,20 +4,52 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-
-def grid_for(largest: float) -> float:
-    """Return a grid, a power of two, on which rows of this magnitude hide the rounding of their erasure."""
-    return 2.0 ** (np.ceil(np.log2(largest)) - 40) if largest > 0 else 1.0
+#: Erased rows are rounded to this part of the largest deviation in their column.
+RESOLUTION = 2.0**-40
 
 
-def snap(X: np.ndarray, grid: float) -> np.ndarray:
-    """Round to a grid.
+def column_means(X: np.ndarray) -> np.ndarray:
+    """Return the mean of each column.
+
+    Taken about the first row: a large offset then does not eat the digits, and the mean of a constant
+    column is exactly its value.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):  # centre says it in words
+        return X[0] + (X - X[0]).mean(axis=0)
+
+
+def centre(X: np.ndarray, origin: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows about an origin, and the largest deviation of each column."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        centred = X - origin
+    largest = np.maximum(centred.max(axis=0), -centred.min(axis=0))
+    safe = (largest == 0) | ((largest > 1e-290) & (largest < 1e300))
+    if not safe.all():
+        column = int(np.argmin(safe))
+        raise ValueError(
+            f"X spreads by {largest[column]:.3g} in column {column}; float64 has room for 1e-290 to 1e300: "
+            "multiply or divide that column by a constant first."
+        )
+    return centred, largest
+
+
+def units_for(largest: np.ndarray) -> np.ndarray:
+    """Return the power of two above each value, and 1 for 0. Dividing by a power of two is exact."""
+    return np.where(largest > 0, 2.0 ** np.frexp(largest)[1], 1.0)
+
+
+def snap(X: np.ndarray, grid: np.ndarray) -> np.ndarray:
+    """Round each column to its grid, in place.
 
     A projection computed in floating point leaves about 1e-16 of what it removed, and that residue is itself
     a linear function of the row: a probe that standardises or whitens its input reads the groups from it
-    as if nothing had been erased. The grid, ten thousand times coarser, drowns it.
+    as if nothing had been erased. The grid, ten thousand times coarser, drowns it. It is the column's own:
+    one column of large numbers must not coarsen the others.
     """
-    return np.rint(X / grid) * grid
+    X /= grid
+    np.rint(X, out=X)
+    X *= grid
+    return X
 
 
 def nullspace_projection(directions: np.ndarray, tol: float = 1e-10) -> tuple[np.ndarray, int]:
@@ -47,29 +79,33 @@ class GroupMoments:
     """Running moments of rows by group: what LEACE needs, in one pass and bounded memory.
 
     Groups may appear at any time. Sums are kept about a fixed origin, the mean of the first
-    batch, so that a large offset of the data does not eat the digits.
+    batch, so that a large offset of the data does not eat the digits. Each column is counted in
+    units of its own largest deviation, so that no scale overflows, vanishes or hides another.
     """
 
     n_features: int
     n: int = 0
-    largest: float = 0.0
     origin: np.ndarray | None = None
+    largest: np.ndarray = field(init=False)
     total: np.ndarray = field(init=False)
     scatter: np.ndarray = field(init=False)
     group_counts: dict = field(default_factory=dict)
     group_totals: dict = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self.largest = np.zeros(self.n_features)
         self.total = np.zeros(self.n_features)
         self.scatter = np.zeros((self.n_features, self.n_features))
 
     def add(self, X: np.ndarray, codes: np.ndarray, keys: list) -> None:
         """Add rows whose group is ``keys[codes[i]]`` for each column of ``codes``."""
-        if self.origin is None:
-            self.origin = X.mean(axis=0)
-        centred = X - self.origin
+        origin = column_means(X) if self.origin is None else self.origin
+        centred, largest = centre(X, origin)
+        # Nothing below can fail: a batch is added whole or not at all.
+        self.origin = origin
+        self._change_units(np.maximum(self.largest, largest))
+        centred /= self.unit
         self.n += len(X)
-        self.largest = max(self.largest, float(np.abs(X).max()))
         self.total += centred.sum(axis=0)
         self.scatter += centred.T @ centred
         for column, column_keys in zip(codes.T, keys):
@@ -79,11 +115,25 @@ class GroupMoments:
                 self.group_counts[key] = self.group_counts.get(key, 0.0) + count
                 self.group_totals[key] = self.group_totals.get(key, 0.0) + total
 
+    def _change_units(self, largest: np.ndarray) -> None:
+        ratio = self.unit / units_for(largest)
+        self.total *= ratio
+        self.scatter *= ratio  # one side at a time: a ratio squared may overflow
+        self.scatter *= ratio[:, None]
+        for key in self.group_totals:
+            self.group_totals[key] = self.group_totals[key] * ratio
+        self.largest = largest
+
+    @property
+    def unit(self) -> np.ndarray:
+        """The unit of each column, in which sums and covariances are kept."""
+        return units_for(self.largest)
+
     @property
     def mean(self) -> np.ndarray:
-        """Mean of all rows."""
+        """Mean of all rows, in the numbers that were given."""
         assert self.origin is not None
-        return self.origin + self.total / self.n
+        return self.origin + self.total / self.n * self.unit
 
     @property
     def covariance(self) -> np.ndarray:
@@ -107,7 +157,9 @@ def leace_projection(
 
     With :math:`W = (\Sigma_{XX}^{1/2})^+` and :math:`P` the orthogonal projection onto the
     columns of :math:`W \Sigma_{XZ}`, the eraser is
-    :math:`r(x) = x - W^+ P W (x - \mathrm{E}[X])`.
+    :math:`r(x) = x - W^+ P W (x - \mathrm{E}[X])`. It is the optimum for every weighting of the
+    features at once (Theorem 4.2), hence the same map in any units: it is computed in those in which
+    each feature has variance 1, where the arithmetic is safe, and given back in those of the arguments.
 
     Parameters
     ----------
@@ -126,11 +178,16 @@ def leace_projection(
     right : ndarray of shape (rank, n_features)
         :math:`U^\top W`. The eraser subtracts ``(x - mean) @ right.T @ left.T``.
     """
-    values, vectors = np.linalg.eigh(covariance)
+    scale = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    inverse = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0)  # 0 leaves constant features out
+    cross = cross_covariance * inverse[:, None]
+    values, vectors = np.linalg.eigh(covariance * inverse * inverse[:, None])
     kept = values > values[-1] * len(values) * np.finfo(float).eps
-    roots = np.sqrt(np.where(kept, values, 1.0))
-    whiten = (vectors * np.where(kept, 1 / roots, 0.0)) @ vectors.T
-    unwhiten = (vectors * np.where(kept, roots, 0.0)) @ vectors.T
-    basis, strength, _ = np.linalg.svd(whiten @ cross_covariance, full_matrices=False)
-    basis = basis[:, strength > tol]
-    return unwhiten @ basis, basis.T @ whiten
+    vectors, roots = vectors[:, kept], np.sqrt(values[kept])
+    whiten = (vectors / roots) @ vectors.T
+    basis, strength, groups = np.linalg.svd(whiten @ cross, full_matrices=False)
+    found = strength > tol
+    # W^+ U, read from the covariance with the groups: in a direction too narrow for the covariance of the features,
+    # which holds squares, the means of the groups still differ, and have to coincide afterwards.
+    left = cross @ (groups[found].T / strength[found])
+    return left * scale[:, None], (basis[:, found].T @ whiten) * inverse
