@@ -9,8 +9,9 @@ from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import special, stats
+from scipy import stats
 
+from skfairdp._proportions import proportion_bounds
 from skfairdp._rng import random_stream
 from skfairdp.metrics import _group_counts as on_counts
 from skfairdp.metrics._group_fairness import resolve_average
@@ -59,9 +60,7 @@ def binomial_interval(
     k = np.where(known, k, 0.0)
     tail = (1 - confidence_level) / 2
     if method == "exact":
-        # The ends are quantiles of Beta(k, n - k + 1) and Beta(k + 1, n - k); at k = 0 and k = n one end is fixed.
-        lower = np.where(k > 0, special.betaincinv(np.maximum(k, 1), n - k + 1, tail), 0.0)
-        upper = np.where(k < n, special.betaincinv(k + 1, np.maximum(n - k, 1), 1 - tail), 1.0)
+        lower, upper = proportion_bounds(k, n, tail)
     else:
         z = stats.norm.ppf(1 - tail)
         p = k / n
