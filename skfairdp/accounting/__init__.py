@@ -25,7 +25,7 @@ from skfairdp.accounting._gnmax_data import (
 from skfairdp.accounting._guarantee import PrivacyGuarantee
 from skfairdp.accounting._ledger import PrivacyLedger
 from skfairdp.accounting._release import ReleaseMixin
-from skfairdp.accounting._renyi import gaussian_rdp, pure_rdp, renyi_delta, renyi_epsilon
+from skfairdp.accounting._renyi import gaussian_rdp, pure_rdp, renyi_delta, renyi_epsilon, renyi_epsilons
 
 __all__ = [
     "PrivacyGuarantee",
@@ -53,4 +53,5 @@ __all__ = [
     "pure_rdp",
     "renyi_delta",
     "renyi_epsilon",
+    "renyi_epsilons",
 ]
