@@ -11,7 +11,7 @@ from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator
 
 from skfairdp._rng import RandomState, RandomStream, random_stream
-from skfairdp._validation import check_sensitive_features
+from skfairdp._validation import check_count, check_sensitive_features
 from skfairdp.metrics._attackers import check_representation, named_attackers, seeded
 
 #: Shares of the rows after which the receiver learns anew, as printed in the paper.
@@ -161,8 +161,7 @@ def online_code_length(
         )
     if not 0 < smoothing <= 1:
         raise ValueError(f"smoothing must be greater than 0 and at most 1; got {smoothing!r}.")
-    if isinstance(n_orders, bool) or not isinstance(n_orders, int | np.integer) or n_orders < 1:
-        raise ValueError(f"n_orders must be a whole number, 1 or more; got {n_orders!r}.")
+    n_orders = check_count(n_orders, "n_orders")
     if fractions is None:
         fractions = REFERENCE_FRACTIONS if reference_compatible else FRACTIONS
     ends = block_ends(fractions, len(H))

@@ -5,7 +5,7 @@ bootstrap draws tables; its cost depends on the number of cells and not on the n
 """
 
 from collections.abc import Callable
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +13,7 @@ from scipy import stats
 
 from skfairdp._proportions import proportion_bounds
 from skfairdp._rng import random_stream
+from skfairdp._validation import check_count
 from skfairdp.metrics import _group_counts as on_counts
 from skfairdp.metrics._group_fairness import resolve_average
 from skfairdp.metrics._group_table import GroupTable, group_table
@@ -37,13 +38,6 @@ def check_confidence_level(confidence_level: Any) -> float:
     if not 0 < level < 1:
         raise ValueError(f"confidence_level must lie between 0 and 1; got {confidence_level!r}.")
     return level
-
-
-def check_n_draws(n_draws: Any) -> int:
-    """Return the number of bootstrap draws as an int of at least 1."""
-    if isinstance(n_draws, bool) or not isinstance(n_draws, Integral) or n_draws < 1:
-        raise ValueError(f"n_draws must be an int of at least 1; got {n_draws!r}.")
-    return int(n_draws)
 
 
 def binomial_interval(
@@ -189,7 +183,7 @@ def bootstrap_interval(
     0.5 True
     """
     check_confidence_level(confidence_level)
-    check_n_draws(n_draws)
+    check_count(n_draws, "n_draws")
     if metric not in _STATISTICS:
         raise ValueError(f"metric must be one of {sorted(_STATISTICS)}; got {metric!r}.")
     if average is None:
