@@ -10,9 +10,9 @@ import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator
 
-from skfairdp._rng import RandomState, RandomStream, random_stream
+from skfairdp._rng import RandomState, RandomStream, clone_with_seed, random_stream
 from skfairdp._validation import check_count, check_sensitive_features
-from skfairdp.metrics._attackers import check_representation, named_attackers, seeded
+from skfairdp.metrics._attackers import check_representation, named_attackers
 
 #: Shares of the rows after which the receiver learns anew, as printed in the paper.
 FRACTIONS = (0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.0625, 0.125, 0.25, 0.5, 1.0)
@@ -206,7 +206,7 @@ def block_ends(fractions: Sequence[float], n_samples: int) -> list[int]:
 
 def _steps(ends: list[int], attacker: BaseEstimator, stream: RandomStream) -> list[tuple[int, int, BaseEstimator]]:
     """Number of labels the receiver knows, number after the block, and the probe to train."""
-    return [(known, end, seeded(attacker, stream.seed())) for known, end in itertools.pairwise(ends)]
+    return [(known, end, clone_with_seed(attacker, stream.seed())) for known, end in itertools.pairwise(ends)]
 
 
 def _block_bits(
