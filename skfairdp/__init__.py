@@ -112,6 +112,7 @@ _HOME = {
     "pure_rdp": "accounting",
     "renyi_delta": "accounting",
     "renyi_epsilon": "accounting",
+    "renyi_epsilons": "accounting",
     "route_sensitive_features": "metrics",
     "soft_label_bounds": "metrics",
     "tpr_gap": "metrics",

@@ -15,9 +15,10 @@ difference of their rows.
 import hashlib
 import os
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
+from sklearn.base import clone
 
 from skfairdp._process import ProcessLock, process_token
 
@@ -158,6 +159,32 @@ def training_and_noise_streams(random_state: "RandomState | RandomStream" = None
 def spawn(random_state: "RandomState | RandomStream", n: int) -> list[RandomStream]:
     """Make ``n`` independent streams from a ``random_state``, one for each worker."""
     return random_stream(random_state).spawn(n)
+
+
+def clone_with_seed(estimator: Any, seed: int, *, overwrite: bool = False) -> Any:
+    """Clone an estimator, and give the seed to every ``random_state`` in it that is None.
+
+    Parameters
+    ----------
+    estimator : estimator
+        It may hold others, as pipelines do.
+    seed : int
+        Below 2**32.
+    overwrite : bool, default=False
+        Give it also to those that have a seed already: models that are to differ from each other would
+        else all use the one that the user wrote.
+
+    Returns
+    -------
+    estimator
+    """
+    copy = clone(estimator)
+    names = [
+        name
+        for name, value in copy.get_params().items()
+        if (name == "random_state" or name.endswith("__random_state")) and (overwrite or value is None)
+    ]
+    return copy.set_params(**dict.fromkeys(names, seed))
 
 
 def _fingerprint(seed_sequence: np.random.SeedSequence) -> str:

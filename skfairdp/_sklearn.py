@@ -5,11 +5,9 @@ When a new scikit-learn moves one of them, this is the one place to mend.
 
 from typing import Any
 
+import sklearn
 from sklearn.base import _fit_context as fit_context
-from sklearn.metrics._scorer import _MultimetricScorer as MultimetricScorer
-from sklearn.metrics._scorer import _Scorer as PredictionScorer
 from sklearn.utils._metadata_requests import SIMPLE_METHODS as ROUTED_METHODS
-from sklearn.utils._metadata_requests import _routing_enabled as routing_enabled
 from sklearn.utils._param_validation import HasMethods, Interval, Options, StrOptions
 from sklearn.utils.validation import _check_feature_names_in as check_feature_names_in
 from sklearn.utils.validation import _check_sample_weight as check_sample_weight
@@ -18,9 +16,7 @@ __all__ = [
     "ROUTED_METHODS",
     "HasMethods",
     "Interval",
-    "MultimetricScorer",
     "Options",
-    "PredictionScorer",
     "StrOptions",
     "check_feature_names_in",
     "check_sample_weight",
@@ -28,6 +24,11 @@ __all__ = [
     "metadata_request",
     "routing_enabled",
 ]
+
+
+def routing_enabled() -> bool:
+    """Whether scikit-learn passes metadata on."""
+    return bool(sklearn.get_config()["enable_metadata_routing"])
 
 
 def metadata_request(consumer: Any, method: str, name: str) -> "bool | str | None":

@@ -5,9 +5,9 @@ and what is allowed.
 """
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,33 @@ def check_delta(delta: Any, *, name: str = "delta", allow_zero: bool = False) ->
     if not (0 < value < 1 or (allow_zero and value == 0)):
         raise ValueError(f"{name} must be {allowed}; got {delta!r}.")
     return value
+
+
+def check_count(value: Any, name: str, least: int = 1, most: int | None = None) -> int:
+    """Return ``value`` as an int of at least ``least`` (and at most ``most``), or say what is wrong with it."""
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if not whole or value < least or (most is not None and value > most):
+        end = "" if most is None else f" and at most {most}"
+        raise ValueError(f"{name} must be a whole number of at least {least}{end}; got {value!r}.")
+    return int(value)
+
+
+def check_documents(X: Any, *, name: str = "X") -> list[str]:
+    """Read documents of any one-dimensional container into a list of strings, or say what is wrong with them."""
+    if isinstance(X, str | bytes) or not isinstance(X, Iterable):
+        raise TypeError(f"{name} must be a collection of documents (strings); got a single {type(X).__name__}.")
+    if getattr(X, "ndim", 1) != 1 or hasattr(X, "columns"):
+        raise ValueError(
+            f"{name} must be one-dimensional, one document per row; got a {type(X).__name__} of columns. "
+            "Give one of them."
+        )
+    documents = list(X)
+    if not documents:
+        raise ValueError(f"{name} holds no document; give at least one.")
+    for i, document in enumerate(documents):
+        if not isinstance(document, str):
+            raise TypeError(f"{name} must hold strings; row {i} holds {document!r} of type {type(document).__name__}.")
+    return documents
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ FLOORS = {
     "exceptions": 0,
     "_sklearn": 0,
     "_process": 0,
+    "_proportions": 0,
     "_rng": 0,
     "_validation": 0,
     "_base": 0,

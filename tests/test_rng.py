@@ -9,9 +9,13 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from joblib import Parallel, delayed
+from sklearn.decomposition import PCA
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from skfairdp import _rng
-from skfairdp._rng import noise_stream, random_stream, spawn, training_and_noise_streams
+from skfairdp._rng import clone_with_seed, noise_stream, random_stream, spawn, training_and_noise_streams
 
 
 def words(stream, n=64):
@@ -175,3 +179,13 @@ def test_threads_never_draw_the_same_words():
     with ThreadPoolExecutor(4) as pool:
         drawn = list(pool.map(lambda _: words(stream), range(32)))
     assert len({word for row in drawn for word in row}) == 32 * 64
+
+
+@pytest.mark.parametrize(("overwrite", "given_becomes"), [(False, 3), (True, 7)])
+def test_a_seed_reaches_every_part_that_has_none(overwrite, given_becomes):
+    model = make_pipeline(StandardScaler(), PCA(), LogisticRegression(random_state=3))
+    _, pca, classifier = (step for _, step in clone_with_seed(model, 7, overwrite=overwrite).steps)
+    assert (pca.random_state, classifier.random_state) == (7, given_becomes)
+    assert (model[1].random_state, model[2].random_state) == (None, 3), "the original stays as the user made it"
+    assert clone_with_seed(PCA(), 7).random_state == 7
+    assert clone_with_seed(StandardScaler(), 7).get_params() == StandardScaler().get_params()

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skfairdp._validation import check_delta, check_epsilon, check_sensitive_features
+from skfairdp._validation import check_count, check_delta, check_documents, check_epsilon, check_sensitive_features
 
 SEX = ["f", "m", "m", "f"]
 
@@ -147,3 +147,45 @@ def test_delta_lies_between_0_and_1(bad):
     with pytest.raises(ValueError, match=r"probability in \(0, 1\)"):
         check_delta(bad)
     assert check_delta(0.0, allow_zero=True) == 0.0
+
+
+@pytest.mark.parametrize("value", [2, np.int64(2), np.uint8(2)])
+def test_a_count_is_a_plain_int(value):
+    assert type(check_count(value, "n_rows", 2, 2)) is int
+
+
+@pytest.mark.parametrize("value", [0, -1, 3, 2.0, math.nan, True, np.True_, "2", None])
+def test_what_is_no_count_is_named(value):
+    with pytest.raises(ValueError, match=r"^n_rows must be a whole number of at least 1 and at most 2; got "):
+        check_count(value, "n_rows", 1, 2)
+
+
+TEXTS = ["a b", "", "c"]
+
+
+@pytest.mark.parametrize(
+    "container", [list, tuple, iter, np.array, pd.Series, pd.Index, pl.Series, lambda t: pd.Series(t, dtype="string")]
+)
+def test_documents_of_every_container(container):
+    assert check_documents(container(TEXTS)) == TEXTS
+
+
+@pytest.mark.parametrize(
+    ("X", "error", "message"),
+    [
+        ("one document", TypeError, r"^X must be a collection of documents \(strings\); got a single str"),
+        (b"one", TypeError, "got a single bytes"),
+        (3, TypeError, "got a single int"),
+        (None, TypeError, "got a single NoneType"),
+        (["a", None], TypeError, "^X must hold strings; row 1 holds None of type NoneType"),
+        ([1, 2], TypeError, "row 0 holds 1 of type int"),
+        (np.array([["a", "b"]]), ValueError, "^X must be one-dimensional, one document per row; got a ndarray"),
+        (pd.DataFrame({"text": ["a"]}), ValueError, "got a DataFrame of columns"),
+        (pl.DataFrame({"text": ["a"]}), ValueError, "got a DataFrame of columns"),
+        ([], ValueError, "^X holds no document"),
+    ],
+    ids=str,
+)
+def test_bad_documents_are_named(X, error, message):
+    with pytest.raises(error, match=message):
+        check_documents(X)

@@ -37,7 +37,14 @@ from skfairdp.accounting._guarantee import (
 )
 from skfairdp.accounting._ledger import PrivacyLedger
 from skfairdp.accounting._registry import carried_ledgers, charge_release, receive_ledgers
-from skfairdp.accounting._renyi import DEFAULT_ORDERS, gaussian_rdp, pure_rdp, renyi_delta, renyi_epsilon
+from skfairdp.accounting._renyi import (
+    DEFAULT_ORDERS,
+    gaussian_rdp,
+    pure_rdp,
+    renyi_delta,
+    renyi_epsilon,
+    renyi_epsilons,
+)
 
 __all__ = [
     "DEFAULT_ORDERS",
@@ -77,4 +84,5 @@ __all__ = [
     "receive_ledgers",
     "renyi_delta",
     "renyi_epsilon",
+    "renyi_epsilons",
 ]

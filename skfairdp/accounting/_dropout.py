@@ -12,10 +12,10 @@ Theorem 2 of DPNR (Lyu, He and Li, 2020), whose printed proof does not show it.
 
 import math
 from dataclasses import replace
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, Literal
 
-from skfairdp._validation import check_epsilon
+from skfairdp._validation import check_count, check_epsilon
 from skfairdp.accounting._events import Events, ReleaseEvent
 from skfairdp.accounting._guarantee import PrivacyGuarantee
 
@@ -176,16 +176,14 @@ def all_masked_probability(rate: float, n_changed: int, n_words: int | None, fix
     """Compute the probability that all changed words are masked."""
     if isinstance(rate, bool) or not isinstance(rate, Real) or not 0 <= rate <= 1:
         raise ValueError(f"rate must be a probability in [0, 1]; got {rate!r}.")
-    if isinstance(n_changed, bool) or not isinstance(n_changed, Integral) or n_changed < 1:
-        raise ValueError(f"n_changed must be an int of at least 1; got {n_changed!r}.")
-    if n_words is not None and (isinstance(n_words, bool) or not isinstance(n_words, Integral) or n_words < n_changed):
-        raise ValueError(f"n_words must be an int of at least n_changed={n_changed}, or None; got {n_words!r}.")
+    n_changed = check_count(n_changed, "n_changed")
+    n_words = None if n_words is None else check_count(n_words, "n_words", n_changed)
     if not fixed_count:
-        return float(rate) ** int(n_changed)
+        return float(rate) ** n_changed
     if n_words is None:
         raise ValueError("fixed_count=True needs n_words, the number of words that the count is taken of.")
     n_masked = math.floor(rate * n_words)
-    return math.prod((n_masked - i) / (n_words - i) for i in range(int(n_changed))) if n_masked >= n_changed else 0.0
+    return math.prod((n_masked - i) / (n_words - i) for i in range(n_changed)) if n_masked >= n_changed else 0.0
 
 
 def _amplified(epsilon: float, masked: float) -> float:

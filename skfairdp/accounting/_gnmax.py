@@ -7,14 +7,14 @@ When one private record changes, one teacher changes its vote, and the vector of
 """
 
 import math
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import log_ndtr
 
-from skfairdp._validation import check_delta
+from skfairdp._validation import check_count, check_delta
 from skfairdp.accounting._events import ReleaseEvent
 from skfairdp.accounting._gaussian import gaussian_epsilon, gaussian_mu
 from skfairdp.accounting._guarantee import PrivacyGuarantee
@@ -52,7 +52,7 @@ def gnmax_mu(n_queries: int, noise_scale: float, *, sensitivity: float = VOTE_SE
     >>> round(gnmax_mu(200, 50.0), 6)
     0.4
     """
-    n_queries = _check_count("n_queries", n_queries)
+    n_queries = check_count(n_queries, "n_queries", 0)
     noise_scale = _check_scale("noise_scale", noise_scale)
     if n_queries == 0:
         return 0.0
@@ -84,7 +84,7 @@ def gnmax_noise_scale(epsilon: float, delta: float, n_queries: int, *, sensitivi
     >>> round(gnmax_noise_scale(1.0, 1e-5, 200), 6)
     74.612633
     """
-    n_queries = _check_count("n_queries", n_queries)
+    n_queries = check_count(n_queries, "n_queries", 0)
     mu = gaussian_mu(epsilon, delta)
     if math.isinf(mu) or n_queries == 0:
         return 0.0
@@ -168,7 +168,7 @@ def confident_gnmax_mu(n_asked: int, n_answered: int, threshold_scale: float, no
     >>> round(confident_gnmax_mu(1000, 200, 150.0, 40.0), 6)
     0.542627
     """
-    n_asked, n_answered = _check_count("n_asked", n_asked), _check_count("n_answered", n_answered)
+    n_asked, n_answered = check_count(n_asked, "n_asked", 0), check_count(n_answered, "n_answered", 0)
     if n_answered > n_asked:
         raise ValueError(f"n_answered must not exceed n_asked={n_asked}; got {n_answered!r}.")
     asking = gnmax_mu(n_asked, _check_scale("threshold_scale", threshold_scale), sensitivity=1.0)
@@ -242,7 +242,7 @@ def binary_vote_rdp(n_teachers: int, noise_scale: float, orders: ArrayLike = DEF
     array([0.637])
     """
     orders = check_orders(orders)
-    n_teachers = _check_count("n_teachers", n_teachers)
+    n_teachers = check_count(n_teachers, "n_teachers", 0)
     noise_scale = _check_scale("noise_scale", noise_scale)
     if n_teachers < 1:
         raise ValueError(f"n_teachers must be at least 1; got {n_teachers!r}.")
@@ -272,12 +272,6 @@ def _vote_guarantee(
         covers=VOTES_COVER,
         does_not_cover=VOTES_DO_NOT_COVER,
     )
-
-
-def _check_count(name: str, value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < 0:
-        raise ValueError(f"{name} must be an int of at least 0; got {value!r}.")
-    return int(value)
 
 
 def _check_scale(name: str, value: Any) -> float:

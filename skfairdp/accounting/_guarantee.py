@@ -9,10 +9,9 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, fields
-from numbers import Integral
 from typing import Any
 
-from skfairdp._validation import check_delta, check_epsilon
+from skfairdp._validation import check_count, check_delta, check_epsilon
 from skfairdp.accounting._composition import composed_price
 from skfairdp.accounting._events import Events, ReleaseEvent, merge_events, repeats_noise
 
@@ -94,9 +93,7 @@ class PrivacyGuarantee:
                 raise TypeError(f"{name} must be a str; got {getattr(self, name)!r}.")
         if self.unit not in ("record", "word"):
             raise ValueError(f"unit must be 'record' or 'word'; got {self.unit!r}.")
-        if isinstance(self.releases, bool) or not isinstance(self.releases, Integral) or self.releases < 1:
-            raise ValueError(f"releases must be an int of at least 1; got {self.releases!r}.")
-        self._keep("releases", int(self.releases))
+        self._keep("releases", check_count(self.releases, "releases"))
         if isinstance(self.does_not_cover, str):
             raise TypeError(f"does_not_cover must be a tuple of sentences; got one str {self.does_not_cover!r}.")
         scope = tuple(self.does_not_cover)
@@ -155,9 +152,7 @@ class PrivacyGuarantee:
         PrivacyGuarantee
             Exact for Gaussian releases (at the same delta), the sum of epsilons otherwise.
         """
-        if isinstance(times, bool) or not isinstance(times, Integral) or times < 1:
-            raise ValueError(f"times must be an int of at least 1; got {times!r}.")
-        return compose([self] * int(times))
+        return compose([self] * check_count(times, "times"))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as values that JSON knows; an infinite epsilon becomes the string ``"inf"``."""

@@ -115,15 +115,50 @@ def renyi_epsilon(
     >>> round(renyi_epsilon(gaussian_rdp(0.4), 1e-5, conversion="classic"), 3)
     1.999
     """
+    return max(float(renyi_epsilons(rdp, delta, orders, conversion=conversion).min()), 0.0)
+
+
+def renyi_epsilons(
+    rdp: ArrayLike,
+    delta: float,
+    orders: ArrayLike = DEFAULT_ORDERS,
+    *,
+    conversion: Conversion = "improved",
+) -> np.ndarray:
+    """Convert Renyi divergences to what each order proves at a delta; the least is :func:`renyi_epsilon`.
+
+    Parameters
+    ----------
+    rdp : array-like
+        The divergence at each order.
+    delta : float
+        In (0, 1).
+    orders : array-like
+        The orders, all above 1.
+    conversion : {"improved", "classic"}
+        As in :func:`renyi_epsilon`.
+
+    Returns
+    -------
+    ndarray of the shape of ``orders``
+        An order may prove less than 0, which is as good as 0.
+
+    Examples
+    --------
+    Which order proves most:
+
+    >>> from skfairdp.accounting import gaussian_rdp, renyi_epsilons
+    >>> orders = [2.0, 12.0, 100.0]
+    >>> renyi_epsilons(gaussian_rdp(0.4, orders), 1e-5, orders).round(3)
+    array([10.287,  1.694,  8.06 ])
+    """
     orders, rdp = _aligned(orders, rdp)
     log_delta = math.log(check_delta(delta))
     if conversion == "improved":
-        epsilons = rdp + np.log1p(-1 / orders) - (log_delta + np.log(orders)) / (orders - 1)
-    elif conversion == "classic":
-        epsilons = rdp - log_delta / (orders - 1)
-    else:
-        raise ValueError(f"conversion must be 'improved' or 'classic'; got {conversion!r}.")
-    return max(float(epsilons.min()), 0.0)
+        return rdp + np.log1p(-1 / orders) - (log_delta + np.log(orders)) / (orders - 1)
+    if conversion == "classic":
+        return rdp - log_delta / (orders - 1)
+    raise ValueError(f"conversion must be 'improved' or 'classic'; got {conversion!r}.")
 
 
 def renyi_delta(rdp: ArrayLike, epsilon: float, orders: ArrayLike = DEFAULT_ORDERS) -> float:

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfairdp._base import SkfairdpEstimator
 from skfairdp._sklearn import Interval, fit_context
+from skfairdp._validation import check_documents
 
 
 class BagOfEmbeddingsEncoder(TransformerMixin, SkfairdpEstimator):
@@ -122,7 +123,7 @@ class BagOfEmbeddingsEncoder(TransformerMixin, SkfairdpEstimator):
         -------
         self : BagOfEmbeddingsEncoder
         """
-        counts = Counter(word for document in _documents(X) for word in self._words(document))
+        counts = Counter(word for document in check_documents(X) for word in self._words(document))
         frequent = [word for word, count in counts.items() if count >= self.min_count]
         if not frequent:
             raise ValueError(f"X holds no word that occurs at least min_count={self.min_count} times: no vocabulary.")
@@ -150,7 +151,7 @@ class BagOfEmbeddingsEncoder(TransformerMixin, SkfairdpEstimator):
         check_is_fitted(self)
         rows = [
             [i for word in self._words(document) if (i := self.vocabulary_.get(word)) is not None][: self.max_length]
-            for document in _documents(X)
+            for document in check_documents(X)
         ]
         ids = np.zeros((len(rows), max([1, *map(len, rows)])), dtype=np.int64)
         for row, found in zip(ids, rows):
@@ -201,16 +202,3 @@ class BagOfEmbeddingsEncoder(TransformerMixin, SkfairdpEstimator):
 
 
 _WORD = re.compile(r"\w+(?:'\w+)*")
-
-
-def _documents(X: Any) -> list[str]:
-    """Read an iterable of documents, or say what else was given."""
-    if isinstance(X, str | bytes) or not hasattr(X, "__iter__"):
-        raise TypeError(f"X must be an iterable of documents (strings); got {type(X).__name__}.")
-    documents = list(X)
-    for i, document in enumerate(documents):
-        if not isinstance(document, str):
-            raise TypeError(f"X must hold documents (strings); item {i} is of type {type(document).__name__}.")
-    if not documents:
-        raise ValueError("X holds no document.")
-    return documents

@@ -7,8 +7,9 @@ import pandas as pd
 from scipy.fft import idct
 
 from skfairdp._rng import RandomState, random_stream
+from skfairdp._validation import check_count
 from skfairdp.datasets._bunch import pack
-from skfairdp.datasets._joint import check_int, check_real, draw_labels, joint_distribution
+from skfairdp.datasets._joint import check_real, draw_labels, joint_distribution
 
 _DESCR = """\
 Synthetic biased classification
@@ -117,10 +118,10 @@ def make_biased_classification(
     >>> print(f"{predicted[group == 1].mean() - predicted[group == 0].mean():.1f}")
     0.2
     """
-    n_samples = check_int(n_samples, "n_samples", 1)
-    n_classes = check_int(n_classes, "n_classes", 2)
-    n_groups = check_int(n_groups, "n_groups", 2)
-    n_features = check_int(n_features, "n_features", 1)
+    n_samples = check_count(n_samples, "n_samples", 1)
+    n_classes = check_count(n_classes, "n_classes", 2)
+    n_groups = check_count(n_groups, "n_groups", 2)
+    n_features = check_count(n_features, "n_features", 1)
     needed = n_classes + n_groups - 2
     if n_features < needed:
         raise ValueError(

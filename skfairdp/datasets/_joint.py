@@ -1,17 +1,9 @@
 """How labels and groups hang together: the joint distribution behind the synthetic data sets."""
 
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_scalar
-
-
-def check_int(value: Any, name: str, minimum: int, maximum: int | None = None) -> int:
-    """Return an int within its bounds, or say which argument is wrong."""
-    if isinstance(value, bool | np.bool_):
-        raise TypeError(f"{name} must be an int of at least {minimum}; got {value!r}.")
-    return int(check_scalar(value, name, Integral, min_val=minimum, max_val=maximum))
 
 
 def check_real(value: Any, name: str, minimum: float, maximum: float) -> float:

@@ -6,9 +6,10 @@ import numpy as np
 import pandas as pd
 
 from skfairdp._rng import RandomState, random_stream
+from skfairdp._validation import check_count
 from skfairdp.datasets._bunch import pack
 from skfairdp.datasets._grammar import GRAMMARS, MARKERS, REGIONS
-from skfairdp.datasets._joint import check_int, check_real, draw_labels, joint_distribution
+from skfairdp.datasets._joint import check_real, draw_labels, joint_distribution
 
 _DESCR = """\
 Synthetic biased text
@@ -104,10 +105,10 @@ def make_biased_text(
     if task not in GRAMMARS:
         raise ValueError(f"task must be one of {sorted(GRAMMARS)}; got {task!r}.")
     grammar = GRAMMARS[task]
-    n_samples = check_int(n_samples, "n_samples", 1)
-    n_classes = check_int(n_classes, "n_classes", 2, len(grammar.classes))
-    n_groups = check_int(n_groups, "n_groups", 2, len(REGIONS))
-    n_sentences = check_int(n_sentences, "n_sentences", 1)
+    n_samples = check_count(n_samples, "n_samples", 1)
+    n_classes = check_count(n_classes, "n_classes", 2, len(grammar.classes))
+    n_groups = check_count(n_groups, "n_groups", 2, len(REGIONS))
+    n_sentences = check_count(n_sentences, "n_sentences", 1)
     label_signal = check_real(label_signal, "label_signal", 0, 1)
     group_signal = check_real(group_signal, "group_signal", 0, 1)
     joint = joint_distribution(n_classes, n_groups, label_bias, skew)

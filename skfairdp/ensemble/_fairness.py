@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import replace
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ from scipy.stats import spearmanr
 from sklearn.utils.validation import validate_data
 
 from skfairdp._rng import RandomState, random_stream
-from skfairdp._validation import SensitiveGroups, check_epsilon, check_sensitive_features
+from skfairdp._validation import SensitiveGroups, check_count, check_epsilon, check_sensitive_features
 from skfairdp.ensemble._fairness_result import PATEFairness
 from skfairdp.ensemble._logistic_students import solve_students, with_ones
 from skfairdp.ensemble._pate import PATEClassifier
@@ -119,8 +118,7 @@ def pate_fairness(
     """
     if not isinstance(pate, PATEClassifier):
         raise TypeError(f"pate must be a fitted PATEClassifier; got {type(pate).__name__}.")
-    if isinstance(n_repeats, bool) or not isinstance(n_repeats, Integral) or n_repeats < 1:
-        raise ValueError(f"n_repeats must be an int of at least 1; got {n_repeats!r}.")
+    n_repeats = check_count(n_repeats, "n_repeats")
     part = pate._private_part()
     if len(pate.classes_) < 2:
         raise ValueError("pate must know at least two classes; with one there is nothing that noise could change.")

@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Sequence
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from skfairdp._rng import RandomStream
+from skfairdp._validation import check_count
 from skfairdp.ensemble._teachers import NetworkSettings
 from skfairdp.exceptions import PrivacyLeakWarning
 
@@ -58,10 +58,8 @@ def read_networks(
     hidden_sizes: Sequence[int], max_epochs: int, batch_size: int, learning_rate: float
 ) -> NetworkSettings:
     """Read how networks are trained."""
-    sizes = tuple(hidden_sizes)
-    if not all(isinstance(size, Integral) and not isinstance(size, bool) and size >= 1 for size in sizes):
-        raise ValueError(f"hidden_sizes must hold whole numbers of at least 1; got {hidden_sizes!r}.")
-    return NetworkSettings(tuple(int(size) for size in sizes), int(max_epochs), int(batch_size), float(learning_rate))
+    sizes = tuple(check_count(size, f"hidden_sizes[{i}]") for i, size in enumerate(hidden_sizes))
+    return NetworkSettings(sizes, int(max_epochs), int(batch_size), float(learning_rate))
 
 
 def check_postprocess(postprocess: str, student: Any, labels: str) -> None:

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 from scipy.special import log_expit, log_softmax
 
-from skfairdp._rng import RandomStream, random_stream
+from skfairdp._rng import RandomStream, clone_with_seed, random_stream
 from skfairdp.ensemble._logistic_students import solve_students, student_logits
 from skfairdp.ensemble._students import fit_weighted, student_targets, train_network_students
-from skfairdp.ensemble._teachers import NetworkSettings, seeded
+from skfairdp.ensemble._teachers import NetworkSettings
 from skfairdp.mechanisms import VoteMechanism
 
 _LEAST_PROBABILITY = 1e-12
@@ -122,7 +122,9 @@ def train_repeats(
     seed = stream.seed()
     logs = np.stack(
         [
-            _ask(fit_weighted(seeded(student, seed), queries, one, classes), rows, len(classes))
+            _ask(
+                fit_weighted(clone_with_seed(student, seed, overwrite=True), queries, one, classes), rows, len(classes)
+            )
             for one in (clean, *private)
         ]
     )

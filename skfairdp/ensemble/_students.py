@@ -9,9 +9,9 @@ from sklearn.dummy import DummyClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
-from skfairdp._rng import RandomStream, random_stream
+from skfairdp._rng import RandomStream, clone_with_seed, random_stream
 from skfairdp.ensemble._logistic_students import solve_students, student_probabilities
-from skfairdp.ensemble._teachers import NetworkSettings, seeded
+from skfairdp.ensemble._teachers import NetworkSettings
 from skfairdp.mechanisms import soft_labels
 
 
@@ -182,7 +182,7 @@ def fit_student(
             networks.hidden_sizes, networks.max_epochs, networks.batch_size, networks.learning_rate, regularization
         ).fit_targets(rows, targets, classes, stream)
     else:
-        model = fit_weighted(seeded(student, stream.seed()), rows, targets, classes)
+        model = fit_weighted(clone_with_seed(student, stream.seed(), overwrite=True), rows, targets, classes)
     return make_pipeline(model) if scaler is None else make_pipeline(scaler, model)
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 
-from skfairdp._rng import RandomStream
+from skfairdp._rng import RandomStream, clone_with_seed
 
 _ROWS_AT_ONCE = 1 << 14
 
@@ -144,13 +144,6 @@ def train_teachers(
     return Teachers(models, constant, n_classes, n_jobs)
 
 
-def seeded(estimator: BaseEstimator, seed: int) -> Any:
-    """Clone an estimator, and give every random state in it the seed."""
-    copy = clone(estimator)
-    names = [name for name in copy.get_params() if name == "random_state" or name.endswith("__random_state")]
-    return copy.set_params(**dict.fromkeys(names, seed))
-
-
 def _train_networks(
     X: np.ndarray,
     codes: np.ndarray,
@@ -183,7 +176,7 @@ def _train_networks(
 
 
 def _train_one(estimator: BaseEstimator, X: np.ndarray, codes: np.ndarray, seed: int) -> Any:
-    return seeded(estimator, seed).fit(X, codes)
+    return clone_with_seed(estimator, seed, overwrite=True).fit(X, codes)
 
 
 def _nobody() -> None:

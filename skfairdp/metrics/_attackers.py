@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 from scipy import sparse
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_array
 
-from skfairdp._rng import RandomStream
+from skfairdp._rng import RandomStream, clone_with_seed
 from skfairdp._validation import SensitiveGroups, check_sensitive_features
 
 POOL = ("linear", "mlp", "boosting")
@@ -68,17 +68,6 @@ def _attacker(probe: Any) -> tuple[str, BaseEstimator]:
         "probe must be 'mlp', 'linear', 'boosting', 'majority', 'pool', a scikit-learn classifier, or a list of "
         f"these; got {probe!r}."
     )
-
-
-def seeded(attacker: BaseEstimator, seed: int) -> BaseEstimator:
-    """Copy a classifier, and give a seed to every random part of it that has none."""
-    copy = clone(attacker)
-    unset = [
-        key
-        for key, value in sorted(copy.get_params(deep=True).items())
-        if value is None and (key == "random_state" or key.endswith("__random_state"))
-    ]
-    return copy.set_params(**dict.fromkeys(unset, seed))
 
 
 @dataclass(frozen=True)
@@ -162,7 +151,9 @@ def run_attacks(
 ) -> dict[str, Attack]:
     """Train every attacker on the training rows of every split, and let it speak about the other rows."""
     n_groups = int(codes.max()) + 1
-    tasks = [(name, seeded(attacker, stream.seed()), split) for name, attacker in attackers for split in splits]
+    tasks = [
+        (name, clone_with_seed(attacker, stream.seed()), split) for name, attacker in attackers for split in splits
+    ]
     said = Parallel(n_jobs=n_jobs)(
         delayed(_speak)(attacker, arena.H, codes, n_groups, split) for _, attacker, split in tasks
     )

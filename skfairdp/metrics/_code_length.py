@@ -10,9 +10,9 @@ import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator
 
-from skfairdp._rng import RandomState, RandomStream, random_stream
-from skfairdp._validation import check_sensitive_features
-from skfairdp.metrics._attackers import check_representation, named_attackers, seeded
+from skfairdp._rng import RandomState, RandomStream, clone_with_seed, random_stream
+from skfairdp._validation import check_count, check_sensitive_features
+from skfairdp.metrics._attackers import check_representation, named_attackers
 
 #: Shares of the rows after which the receiver learns anew, as printed in the paper.
 FRACTIONS = (0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.0625, 0.125, 0.25, 0.5, 1.0)
@@ -161,8 +161,7 @@ def online_code_length(
         )
     if not 0 < smoothing <= 1:
         raise ValueError(f"smoothing must be greater than 0 and at most 1; got {smoothing!r}.")
-    if isinstance(n_orders, bool) or not isinstance(n_orders, int | np.integer) or n_orders < 1:
-        raise ValueError(f"n_orders must be a whole number, 1 or more; got {n_orders!r}.")
+    n_orders = check_count(n_orders, "n_orders")
     if fractions is None:
         fractions = REFERENCE_FRACTIONS if reference_compatible else FRACTIONS
     ends = block_ends(fractions, len(H))
@@ -207,7 +206,7 @@ def block_ends(fractions: Sequence[float], n_samples: int) -> list[int]:
 
 def _steps(ends: list[int], attacker: BaseEstimator, stream: RandomStream) -> list[tuple[int, int, BaseEstimator]]:
     """Number of labels the receiver knows, number after the block, and the probe to train."""
-    return [(known, end, seeded(attacker, stream.seed())) for known, end in itertools.pairwise(ends)]
+    return [(known, end, clone_with_seed(attacker, stream.seed())) for known, end in itertools.pairwise(ends)]
 
 
 def _block_bits(

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from skfairdp._validation import check_count
 from skfairdp.metrics import _group_counts as on_counts
 from skfairdp.metrics._group_fairness import RATES, warn_undefined
 from skfairdp.metrics._group_table import GroupTable, group_table
@@ -12,7 +13,6 @@ from skfairdp.metrics._intervals import (
     binomial_interval,
     bootstrap,
     check_confidence_level,
-    check_n_draws,
     percentile_interval,
 )
 
@@ -101,7 +101,7 @@ def group_rates(
     if form not in ("wide", "long"):
         raise ValueError(f"form must be 'wide' or 'long'; got {form!r}.")
     check_confidence_level(confidence_level)
-    check_n_draws(n_draws)
+    check_count(n_draws, "n_draws")
     if sample_weight is not None and interval in ("exact", "wilson"):
         raise ValueError(
             f"interval={interval!r} counts rows and cannot weigh them; use interval='bootstrap' with sample_weight."

@@ -5,13 +5,15 @@ bootstrap draws tables; its cost depends on the number of cells and not on the n
 """
 
 from collections.abc import Callable
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import special, stats
+from scipy import stats
 
+from skfairdp._proportions import proportion_bounds
 from skfairdp._rng import random_stream
+from skfairdp._validation import check_count
 from skfairdp.metrics import _group_counts as on_counts
 from skfairdp.metrics._group_fairness import resolve_average
 from skfairdp.metrics._group_table import GroupTable, group_table
@@ -38,13 +40,6 @@ def check_confidence_level(confidence_level: Any) -> float:
     return level
 
 
-def check_n_draws(n_draws: Any) -> int:
-    """Return the number of bootstrap draws as an int of at least 1."""
-    if isinstance(n_draws, bool) or not isinstance(n_draws, Integral) or n_draws < 1:
-        raise ValueError(f"n_draws must be an int of at least 1; got {n_draws!r}.")
-    return int(n_draws)
-
-
 def binomial_interval(
     successes: np.ndarray, trials: np.ndarray, confidence_level: float, method: str
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -59,9 +54,7 @@ def binomial_interval(
     k = np.where(known, k, 0.0)
     tail = (1 - confidence_level) / 2
     if method == "exact":
-        # The ends are quantiles of Beta(k, n - k + 1) and Beta(k + 1, n - k); at k = 0 and k = n one end is fixed.
-        lower = np.where(k > 0, special.betaincinv(np.maximum(k, 1), n - k + 1, tail), 0.0)
-        upper = np.where(k < n, special.betaincinv(k + 1, np.maximum(n - k, 1), 1 - tail), 1.0)
+        lower, upper = proportion_bounds(k, n, tail)
     else:
         z = stats.norm.ppf(1 - tail)
         p = k / n
@@ -190,7 +183,7 @@ def bootstrap_interval(
     0.5 True
     """
     check_confidence_level(confidence_level)
-    check_n_draws(n_draws)
+    check_count(n_draws, "n_draws")
     if metric not in _STATISTICS:
         raise ValueError(f"metric must be one of {sorted(_STATISTICS)}; got {metric!r}.")
     if average is None:

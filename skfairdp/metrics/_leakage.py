@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import beta
 from sklearn.metrics import roc_auc_score
 
+from skfairdp._proportions import proportion_bounds
 from skfairdp._rng import RandomState, random_stream
 from skfairdp.metrics._attackers import Attack, make_arena, named_attackers, run_attacks
 
@@ -237,11 +237,11 @@ def _figures(attack: Attack, truth: np.ndarray, n_groups: int, confidence: float
     n, hits = len(truth), int(np.sum(attack.predicted == truth))
     sizes = np.bincount(truth, minlength=n_groups)
     recognised = np.bincount(truth[attack.predicted == truth], minlength=n_groups)[sizes > 0] / sizes[sizes > 0]
-    tail = (1 - confidence) / 2
+    low, high = proportion_bounds(hits, n, (1 - confidence) / 2)
     return {
         "accuracy": hits / n,
-        "accuracy_low": float(beta.ppf(tail, hits, n - hits + 1)) if hits else 0.0,
-        "accuracy_high": float(beta.ppf(1 - tail, hits + 1, n - hits)) if hits < n else 1.0,
+        "accuracy_low": float(low),
+        "accuracy_high": float(high),
         "majority": sizes.max() / n,
         "advantage": hits / n - sizes.max() / n,
         "balanced_accuracy": float(recognised.mean()),

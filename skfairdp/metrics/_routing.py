@@ -70,6 +70,20 @@ def route_sensitive_features(estimator: Estimator) -> Estimator:
     return estimator
 
 
+def how_to_pass_groups() -> str:
+    """Say what to do, as scikit-learn is set now, so that the sensitive features reach a scorer."""
+    if routing_enabled():
+        return (
+            "pass them to the search, search.fit(X, y, sensitive_features=...), or to cross_validate through "
+            "params={'sensitive_features': ...}"
+        )
+    return (
+        "scikit-learn passes them on only when metadata routing is enabled, so call "
+        "sklearn.set_config(enable_metadata_routing=True) before the search, and then "
+        "search.fit(X, y, sensitive_features=...)"
+    )
+
+
 def _parts(value: Any, seen: dict[int, Any]) -> Iterator[Any]:
     """Walk through everything that can be fitted inside ``value``, itself first, each object once."""
     if id(value) in seen or isinstance(value, str | type):

@@ -1,21 +1,28 @@
 """Scorers that know the groups, and refuse to work without them."""
 
+import functools
 import inspect
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import sklearn
+from sklearn.metrics import make_scorer
 from sklearn.pipeline import Pipeline
+from sklearn.utils.metadata_routing import MetadataRequest
 
-from skfairdp._sklearn import MultimetricScorer, PredictionScorer, routing_enabled
-from skfairdp.exceptions import BudgetExceededError, SensitiveFeaturesNotRoutedError
+from skfairdp.exceptions import SensitiveFeaturesNotRoutedError
 from skfairdp.metrics._code_length import online_code_length
 from skfairdp.metrics._group_fairness import accuracy_gap, grms, tpr_gap, worst_group_accuracy
 from skfairdp.metrics._leakage import leakage_score
+from skfairdp.metrics._routing import how_to_pass_groups
+
+# What make_scorer makes. A search lets scorers of this class share one call of predict, and every call of a
+# private model is a release: a fairness scorer beside the accuracy must not cost a second one.
+_PlainScorer: Any = type(make_scorer(tpr_gap))
 
 
-class SensitiveScorer(PredictionScorer):
+class SensitiveScorer(_PlainScorer):
     """Score a fitted estimator on held-out rows whose groups are known.
 
     Larger is better, as everywhere in scikit-learn: a gap comes with a minus sign.
@@ -37,8 +44,9 @@ class SensitiveScorer(PredictionScorer):
     Raises
     ------
     SensitiveFeaturesNotRoutedError
-        If the sensitive features are missing. Other errors of a scorer become nan in a search; this one does not, nor
-        does :class:`BudgetExceededError`.
+        If the sensitive features are missing. A search turns the error of any scorer into nan and a warning, unless
+        it was made with ``error_score="raise"``; the rules of :mod:`skfairdp.model_selection` refuse a score that is
+        nan for every candidate, and say what to do.
 
     Examples
     --------
@@ -55,10 +63,9 @@ class SensitiveScorer(PredictionScorer):
     ((5,), True)
     """
 
-    _refused = False
-
-    def __init__(self, name: str, score_func: Callable, sign: int, kwargs: dict, response_method: str = "predict"):
-        super().__init__(score_func, sign, kwargs, response_method)
+    def __init__(self, name: str, metric: Callable, *, greater_is_better: bool, **kwargs: Any):
+        plain = make_scorer(_GroupMetric(name, metric), greater_is_better=greater_is_better, **kwargs)
+        self.__dict__.update(vars(plain))
         self._name = name
         with sklearn.config_context(enable_metadata_routing=True):
             self.set_score_request(sensitive_features=True)
@@ -73,103 +80,67 @@ class SensitiveScorer(PredictionScorer):
     def __call__(
         self, estimator: Any, X: Any, y_true: Any = None, *, sensitive_features: Any = None, **params: Any
     ) -> float:
-        if sensitive_features is None:
-            score: Any = _Refusal(self._missing())
-        else:
-            # Who calls directly hands over the metadata, and no routing is needed to bring them here.
-            with sklearn.config_context(enable_metadata_routing=True):
-                score = super().__call__(estimator, X, y_true, sensitive_features=sensitive_features, **params)
-        if type(score) is _Refusal:
-            self._refused = True
-            raise score.error
-        return score
-
-    def _score(self, method_caller: Callable, estimator: Any, X: Any, y_true: Any, **kwargs: Any) -> Any:
-        # A multi-metric scorer calls this, and would turn an error into nan: what must not pass is returned.
-        if kwargs.get("sensitive_features") is None:
-            return _Refusal(self._missing())
-        try:
-            return self._evaluate(method_caller, estimator, X, y_true, **kwargs)
-        except (BudgetExceededError, NoRepresentationError) as error:
-            return _Refusal(error)
-
-    def _evaluate(self, method_caller: Callable, estimator: Any, X: Any, y_true: Any, **kwargs: Any) -> float:
-        return super()._score(method_caller, estimator, X, y_true, **kwargs)
-
-    def _missing(self) -> SensitiveFeaturesNotRoutedError:
-        if routing_enabled():
-            return SensitiveFeaturesNotRoutedError(
-                f"{self._name} needs the group of every row: pass sensitive_features to the search, "
-                "search.fit(X, y, sensitive_features=...), or to cross_validate through "
-                "params={'sensitive_features': ...}."
-            )
-        return SensitiveFeaturesNotRoutedError(
-            f"{self._name} needs sensitive_features, and scikit-learn passes them on only when metadata routing is "
-            "enabled: call sklearn.set_config(enable_metadata_routing=True) before the search, and then "
-            "search.fit(X, y, sensitive_features=...)."
-        )
-
-    # scikit-learn replaces the error of a scorer by nan. On the way it asks two questions, and the answers
-    # below keep it from doing so.
-    # - isinstance(scorer, _MultimetricScorer): the errors of such a scorer are raised. A scorer that has just
-    #   refused, or that cannot work since routing is off, says yes. If it was the fit that failed, because the
-    #   estimator was given sensitive_features that nobody routed, scikit-learn then asks for ``_scorers``.
-    # - scorer.__module__: asked of every scorer in a dict, before anything is fitted.
-
-    @property  # type: ignore[misc]
-    def __class__(self) -> type:
-        refused, self._refused = self._refused, False
-        return _RefusingScorer if refused or not routing_enabled() else type(self)
-
-    @property
-    def _scorers(self) -> dict:
-        raise self._missing()
-
-    def __getattribute__(self, name: str) -> Any:
-        if name == "__module__" and not routing_enabled():
-            raise self._missing()
-        return super().__getattribute__(name)
-
-    def __reduce__(self) -> tuple:
-        return _blank_scorer, (type(self),), self.__dict__  # the default compares __class__ with the type
+        _check_given(sensitive_features, self._name)  # before predict, which may be a release
+        # Who calls directly hands over the metadata, and no routing is needed to bring them here.
+        with sklearn.config_context(enable_metadata_routing=True):
+            return super().__call__(estimator, X, y_true, sensitive_features=sensitive_features, **params)
 
     def __repr__(self) -> str:
         return self._name
 
 
-class _RefusingScorer(SensitiveScorer, MultimetricScorer):
-    """What a scorer says it is while it cannot work; no object has this type."""
+class _GroupMetric:
+    """A metric that refuses to work without the groups: what a scorer calls when a search has made the predictions."""
+
+    def __init__(self, scorer: str, metric: Callable):
+        functools.update_wrapper(self, metric)  # scikit-learn reads pos_label and sample_weight off the signature
+        self._scorer = scorer
+        self._metric = metric
+
+    def __call__(self, y_true: Any, y_pred: Any, *, sensitive_features: Any = None, **params: Any) -> float:
+        _check_given(sensitive_features, self._scorer)
+        return self._metric(y_true, y_pred, sensitive_features=sensitive_features, **params)
 
 
-class _Refusal:
-    """Stands where a score should be, and raises as soon as somebody looks whether it is one."""
+class RepresentationScorer:
+    """Score what a fitted estimator makes of held-out rows, instead of what it predicts.
 
-    def __init__(self, error: Exception):
-        self.error = error
+    It is called, and asks for metadata, as a :class:`SensitiveScorer`; the labels are not looked at.
+    """
 
-    @property
-    def item(self) -> Any:
-        raise self.error
+    def __init__(self, name: str, probe: Callable, sign: int, params: dict, representation: "str | Callable"):
+        self._name = name
+        self._probe = probe
+        self._sign = sign
+        self._params = params
+        self._representation = representation
+        self.set_score_request()
+
+    def set_score_request(self, *, sensitive_features: "bool | str" = True, **requests: Any) -> "RepresentationScorer":
+        """Request further metadata; the sensitive features stay requested, under an alias if one is given."""
+        self._request = MetadataRequest(owner=self._name)
+        for name, alias in {"sensitive_features": sensitive_features, **requests}.items():
+            self._request.score.add_request(param=name, alias=alias)
+        return self
+
+    def get_metadata_routing(self) -> MetadataRequest:
+        """Tell scikit-learn what to pass on."""
+        return self._request
+
+    def __call__(
+        self, estimator: Any, X: Any, y_true: Any = None, *, sensitive_features: Any = None, **params: Any
+    ) -> float:
+        _check_given(sensitive_features, self._name)
+        H = representation_of(estimator, X, self._representation)
+        return self._sign * float(self._probe(H, sensitive_features, **self._params, **params))
 
     def __repr__(self) -> str:
-        return repr(self.error)
+        return self._name
 
 
-def _blank_scorer(kind: type) -> Any:
-    return object.__new__(kind)
-
-
-class RepresentationScorer(SensitiveScorer):
-    """A scorer that probes what an estimator makes of the rows, instead of what it predicts."""
-
-    def __init__(self, name: str, score_func: Callable, sign: int, kwargs: dict, representation: "str | Callable"):
-        # The response method is only looked for, never called, and every estimator has a fit.
-        super().__init__(name, score_func, sign, kwargs, response_method="fit")
-        self._representation = representation
-
-    def _evaluate(self, method_caller: Callable, estimator: Any, X: Any, y_true: Any, **kwargs: Any) -> float:
-        H = representation_of(estimator, X, self._representation)
-        return self._sign * self._score_func(H, **self._kwargs, **kwargs)
+def _check_given(sensitive_features: Any, scorer: str) -> None:
+    if sensitive_features is None:
+        raise SensitiveFeaturesNotRoutedError(f"{scorer} needs sensitive_features: {how_to_pass_groups()}.")
 
 
 def make_fairness_scorer(metric: Callable, *, greater_is_better: bool, **kwargs: Any) -> SensitiveScorer:
@@ -203,7 +174,7 @@ def make_fairness_scorer(metric: Callable, *, greater_is_better: bool, **kwargs:
     if not isinstance(greater_is_better, bool):
         raise TypeError(f"greater_is_better must be True or False; got {greater_is_better!r}.")
     name = f"make_fairness_scorer({getattr(metric, '__name__', repr(metric))}, greater_is_better={greater_is_better})"
-    return SensitiveScorer(name, metric, 1 if greater_is_better else -1, kwargs)
+    return SensitiveScorer(name, metric, greater_is_better=greater_is_better, **kwargs)
 
 
 def make_leakage_scorer(*, representation: "str | Callable" = "transform", **probe_params: Any) -> RepresentationScorer:
@@ -228,7 +199,8 @@ def make_leakage_scorer(*, representation: "str | Callable" = "transform", **pro
     Notes
     -----
     An estimator that has no representation is refused, and the probe does not fall back on its output: an attack on
-    the output finds less, and two candidates that are attacked at different places cannot be compared.
+    the output finds less, and two candidates that are attacked at different places cannot be compared. In a search
+    the refusal is a nan and a warning, as every error of a scorer; ``error_score="raise"`` stops at the first one.
 
     **Privacy.** Scoring passes the held-out rows through the transformer, and a private transformer pays for that: the
     probe is one more release of every row for every candidate, beside those of the fit and of the predictions.
@@ -247,7 +219,7 @@ def make_leakage_scorer(*, representation: "str | Callable" = "transform", **pro
     """
     _check_representation(representation)
     _check_parameters(leakage_score, probe_params)
-    return RepresentationScorer("make_leakage_scorer(...)", _leakage, -1, probe_params, representation)
+    return RepresentationScorer("make_leakage_scorer(...)", leakage_score, -1, probe_params, representation)
 
 
 def make_code_length_scorer(
@@ -290,15 +262,7 @@ def make_code_length_scorer(
     """
     _check_representation(representation)
     _check_parameters(online_code_length, code_params)
-    return RepresentationScorer("make_code_length_scorer(...)", _code_length, 1, code_params, representation)
-
-
-def _leakage(H: Any, *, sensitive_features: Any, **params: Any) -> float:
-    return float(leakage_score(H, sensitive_features, **params))
-
-
-def _code_length(H: Any, *, sensitive_features: Any, **params: Any) -> float:
-    return float(online_code_length(H, sensitive_features, **params))
+    return RepresentationScorer("make_code_length_scorer(...)", online_code_length, 1, code_params, representation)
 
 
 def _check_representation(representation: Any) -> None:
@@ -314,10 +278,6 @@ def _check_parameters(function: Callable, params: dict[str, Any]) -> None:
         raise TypeError(f"{function.__name__} has no parameter {unknown[0]!r}; it has {known}.")
 
 
-class NoRepresentationError(TypeError):
-    """The estimator has nothing that could be probed in the way that was asked for."""
-
-
 def representation_of(estimator: Any, X: Any, how: "str | Callable" = "transform") -> Any:
     """Return what an estimator makes of the rows, see :func:`make_leakage_scorer`."""
     if callable(how):
@@ -328,7 +288,7 @@ def representation_of(estimator: Any, X: Any, how: "str | Callable" = "transform
             if hasattr(estimator, method):
                 output = np.asarray(getattr(estimator, method)(X))
                 return output.reshape(len(output), -1)
-        raise NoRepresentationError(
+        raise TypeError(
             f"representation='output' needs predict_proba or decision_function; {type(estimator).__name__} has neither."
         )
     if hasattr(estimator, "transform"):
@@ -337,14 +297,16 @@ def representation_of(estimator: Any, X: Any, how: "str | Callable" = "transform
         encoded = estimator[:-1].transform(X)
         last = estimator[-1]
         return representation_of(last, encoded) if isinstance(last, Pipeline) and len(last) > 1 else encoded
-    raise NoRepresentationError(
+    raise TypeError(
         f"representation='transform' needs a transformer, or a pipeline with one; {type(estimator).__name__} has no "
         "transform. Use representation='output' to probe what the model says, or a function that gives the "
         "representation."
     )
 
 
-tpr_gap_scorer = SensitiveScorer("tpr_gap_scorer", tpr_gap, -1, {})
-grms_scorer = SensitiveScorer("grms_scorer", grms, -1, {})
-accuracy_gap_scorer = SensitiveScorer("accuracy_gap_scorer", accuracy_gap, -1, {})
-worst_group_accuracy_scorer = SensitiveScorer("worst_group_accuracy_scorer", worst_group_accuracy, 1, {})
+tpr_gap_scorer = SensitiveScorer("tpr_gap_scorer", tpr_gap, greater_is_better=False)
+grms_scorer = SensitiveScorer("grms_scorer", grms, greater_is_better=False)
+accuracy_gap_scorer = SensitiveScorer("accuracy_gap_scorer", accuracy_gap, greater_is_better=False)
+worst_group_accuracy_scorer = SensitiveScorer(
+    "worst_group_accuracy_scorer", worst_group_accuracy, greater_is_better=True
+)

@@ -7,6 +7,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from skfairdp._sklearn import routing_enabled
+from skfairdp.exceptions import SensitiveFeaturesNotRoutedError
+from skfairdp.metrics._routing import how_to_pass_groups
+
 # What names tell. The first rule that fits counts.
 _SMALLER_ENDS = ("gap", "_loss", "_error", "_difference", "grms", "leakage", "epsilon")
 _LARGER_PARTS = ("accuracy", "score", "auc", "f1", "precision", "recall", "code_length", "r2")
@@ -70,6 +74,8 @@ class Results:
         """Find a metric by its name in ``scoring``, or by the name of its column."""
         column = self._find(name)
         values = _floats(self._columns[column], column)
+        if column.startswith("mean_test_") and np.isnan(values).all():
+            raise _never_scored(name, column)
         direction = self._directions.get(name)
         if direction is None and column.startswith("mean_test_"):
             return self._mean_test_score(name, column, values)
@@ -118,6 +124,18 @@ def eligible(results: Results, metrics: Sequence[Metric]) -> np.ndarray:
             "fits or scorers have failed, or a group had no row in some fold."
         )
     return candidates
+
+
+def _never_scored(name: str, column: str) -> ValueError:
+    """Say why a metric has no score at all: the table does not tell, so that every likely reason is named."""
+    sentence = (
+        f"{column} has no finite number: in some fold of every candidate the fit failed, or the scorer of {name!r} "
+        "failed or gave nan. "
+        f"If the scorer lacked sensitive_features: {how_to_pass_groups()}. "
+        "If not, the budget of a PrivacyLedger may be spent, the estimators may have no representation to probe, or a "
+        "fold may lack a group; the warnings of the search say which, and error_score='raise' stops it at an error."
+    )
+    return ValueError(sentence) if routing_enabled() else SensitiveFeaturesNotRoutedError(sentence)
 
 
 def tolerance(best: float) -> float:

@@ -148,6 +148,9 @@ class RelaxationThreshold(_Rule):
     Candidates with an accuracy or fairness that is not finite are skipped, also when the best accuracy is looked for;
     if none is left the rule raises. Of a halving search only the candidates of the last iteration count.
 
+    A search turns the error of a scorer into nan and a warning. A metric of the rule (privacy among them) that is nan
+    for every candidate was never measured: the rule raises, and says how to pass the sensitive features on.
+
     **Privacy.** A search over private rows releases them for every candidate, fold and score, and the budget pays
     for all of the candidates, not for the chosen one alone.
 

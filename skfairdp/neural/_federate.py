@@ -18,7 +18,7 @@ from skfairdp.neural._channels import make_channel
 from skfairdp.neural._losses import FederateLoss, Targets
 from skfairdp.neural._networks import FederateModule, fit_width, mlp
 from skfairdp.neural._threads import limit_threads
-from skfairdp.neural._training import FederateNet, TensorBatches, resolve_device, resolve_optimizer, seeded
+from skfairdp.neural._training import FederateNet, TensorBatches, resolve_device, resolve_optimizer, torch_seed
 
 # Rows that pass the encoder at once when nothing is learned: bounds the memory, not the result.
 _CHUNK = 65_536
@@ -95,7 +95,7 @@ def train_net(
         None if groups is None else torch.tensor(groups, dtype=torch.int64, device=device),
         None if weight is None else torch.tensor(weight, dtype=torch.float32, device=device),
     )
-    with seeded(seed, device):
+    with torch_seed(seed, device):
         module, criterion = _build(settings, rows[:2])
         net = FederateNet(
             module,

@@ -19,7 +19,7 @@ _OPTIMIZERS: dict[str, type[torch.optim.Optimizer]] = {
 
 
 @contextmanager
-def seeded(seed: int, device: str = "cpu") -> Iterator[None]:
+def torch_seed(seed: int, device: str = "cpu") -> Iterator[None]:
     """Seed torch inside the block, and leave its global stream as it was after it.
 
     Initial weights and dropout can only be drawn from torch's global generator.

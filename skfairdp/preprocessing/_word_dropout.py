@@ -2,7 +2,6 @@
 
 import math
 import sys
-from collections.abc import Iterable
 from dataclasses import replace
 from numbers import Real
 from typing import Any, ClassVar
@@ -15,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from skfairdp._base import SkfairdpEstimator
 from skfairdp._rng import noise_stream
 from skfairdp._sklearn import Interval, fit_context
+from skfairdp._validation import check_documents
 from skfairdp.accounting import PrivacyGuarantee, ReleaseEvent, amplify_by_dropout
 from skfairdp.mechanisms import SensitiveWords, dropout_count, mask_words
 
@@ -154,7 +154,7 @@ class WordDropout(TransformerMixin, SkfairdpEstimator):
             As many documents, in a container of the same kind.
         """
         check_is_fitted(self)
-        documents = _read_documents(X)
+        documents = check_documents(X)
         tokens = [_check_tokens(self._split(document), i) for i, document in enumerate(documents)]
         masked = mask_words(
             tokens, self.dropout_rate_, self._stream, mask_token=self._mask_token, sensitive=self._sensitive
@@ -206,21 +206,6 @@ class WordDropout(TransformerMixin, SkfairdpEstimator):
         tags.target_tags.required = False
         tags.non_deterministic = True
         return tags
-
-
-def _read_documents(X: Any) -> list[str]:
-    """Read documents of any container, or say what is wrong with them."""
-    if isinstance(X, str | bytes) or not isinstance(X, Iterable):
-        raise ValueError(f"X must be a collection of documents; got a single {type(X).__name__}.")
-    if getattr(X, "ndim", 1) != 1 or hasattr(X, "columns"):
-        raise ValueError(
-            f"X must be one-dimensional, one document per row; got a {type(X).__name__} of columns. Give one of them."
-        )
-    documents = list(X)
-    for i, document in enumerate(documents):
-        if not isinstance(document, str):
-            raise ValueError(f"X must hold strings; row {i} holds {document!r} of type {type(document).__name__}.")
-    return documents
 
 
 def _check_tokens(tokens: Any, row: int) -> list[str]:

@@ -10,9 +10,9 @@ from joblib import Parallel, delayed
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
+from skfairdp._rng import clone_with_seed
 from skfairdp._validation import check_sensitive_features
 from skfairdp.accounting import PrivacyGuarantee
-from skfairdp.metrics._attackers import seeded
 from skfairdp.model_selection import RelaxationThreshold
 from skfairdp.report._change import gap_change
 from skfairdp.report._measure import (
@@ -80,7 +80,7 @@ class Audit:
         estimator = method.make(self.setting)
         if method.fitted:
             return estimator
-        model = seeded(estimator, self.stream.seed())
+        model = clone_with_seed(estimator, self.stream.seed())
         model.set_params(**params)
         return model if method.bare else Pipeline([("prepare", self.table.preprocessor()), ("model", model)])
 

@@ -5,7 +5,7 @@ from numbers import Integral, Real
 from typing import Any
 
 from skfairdp._rng import RandomState, random_stream
-from skfairdp._validation import check_delta, check_epsilon
+from skfairdp._validation import check_count, check_delta, check_epsilon
 from skfairdp.model_selection import RelaxationThreshold
 from skfairdp.report._audit import PROBE_COST, Audit
 from skfairdp.report._methods import METHODS, Setting, choose_methods
@@ -112,8 +112,8 @@ def audit_table(
     chosen = choose_methods(methods)
     epsilon, delta = check_epsilon(epsilon), check_delta(delta)
     _check_share(test_size, "test_size")
-    _check_count(n_splits, "n_splits", 2)
-    _check_count(n_probe_rows, "n_probe_rows", 100)
+    check_count(n_splits, "n_splits", 2)
+    check_count(n_probe_rows, "n_probe_rows", 100)
     rule = RelaxationThreshold(relaxation_threshold)
     seed = int(random_state) if isinstance(random_state, Integral) else random_stream(random_state).seed()
     stream = random_stream(seed)
@@ -160,8 +160,3 @@ def audit_table(
 def _check_share(value: Any, name: str) -> None:
     if isinstance(value, bool) or not isinstance(value, Real) or not 0 < value < 1:
         raise ValueError(f"{name} must be a number between 0 and 1; got {value!r}.")
-
-
-def _check_count(value: Any, name: str, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
-        raise ValueError(f"{name} must be an int of at least {least}; got {value!r}.")

@@ -9,7 +9,7 @@ from dp_accounting.rdp import RdpAccountant
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skfairdp.accounting import gaussian_epsilon, gaussian_rdp, pure_rdp, renyi_delta, renyi_epsilon
+from skfairdp.accounting import gaussian_epsilon, gaussian_rdp, pure_rdp, renyi_delta, renyi_epsilon, renyi_epsilons
 
 
 @pytest.mark.parametrize(
@@ -55,6 +55,17 @@ def test_bounds_lie_in_order(mu, log10_delta):
     assert gaussian_epsilon(delta, mu) <= improved * (1 + 1e-9)
     assert improved <= renyi_epsilon(rdp, delta, conversion="classic")
     assert renyi_delta(rdp, improved) <= delta * (1 + 1e-6) or improved == 0
+
+
+@pytest.mark.parametrize("mu", [0.05, 0.4, 3.0])
+@pytest.mark.parametrize("conversion", ["improved", "classic"])
+def test_every_order_proves_a_bound_and_the_least_is_the_answer(mu, conversion):
+    rdp = gaussian_rdp(mu)
+    bounds = renyi_epsilons(rdp, 1e-5, conversion=conversion)
+    assert (bounds >= gaussian_epsilon(1e-5, mu)).all()
+    assert bounds.min() == renyi_epsilon(rdp, 1e-5, conversion=conversion)
+    too_little = renyi_epsilons(rdp / 4, 1e-5, conversion=conversion)  # the planted fault: twice the noise is claimed
+    assert (too_little < gaussian_epsilon(1e-5, mu)).any()
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import pickle
 
 import joblib
 import numpy as np
+import pandas as pd
 import pytest
 import sklearn
 from sklearn.base import clone
@@ -158,8 +159,9 @@ def test_pretrained_vectors(as_pair):
 @pytest.mark.parametrize(
     ("settings", "texts", "message"),
     [
-        ({}, "one document", "iterable of documents"),
-        ({}, [1, 2], "item 0 is of type int"),
+        ({}, "one document", "collection of documents"),
+        ({}, [1, 2], "row 0 holds 1 of type int"),
+        ({}, pd.DataFrame({"text": ["a b"]}), "one document per row"),
         ({}, [], "no document"),
         ({"min_count": 5}, ["a b"], "no word that occurs"),
         ({"vectors": {"a": [1.0], "b": [1.0, 2.0]}}, ["a b"], "same width"),

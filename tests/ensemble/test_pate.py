@@ -322,7 +322,7 @@ def test_pipeline_and_grid_search_route_public_rows():
         ({"labels": "loud"}, "The 'labels' parameter"),
         ({"n_teachers": 0}, "The 'n_teachers' parameter"),
         ({"student": "forest"}, "The 'student' parameter"),
-        ({"hidden_sizes": (8, 0)}, "hidden_sizes must hold whole numbers"),
+        ({"hidden_sizes": (8, 0)}, r"hidden_sizes\[1\] must be a whole number of at least 1; got 0"),
         ({"student": LogisticRegression(), "postprocess": "affine"}, "postprocess='affine' gives negative weights"),
         ({"labels": "confident", "threshold_noise_scale": 0.5}, "threshold_noise_scale=0.5 is too small"),
         ({"student_regularization": 0.0}, "The 'student_regularization' parameter"),

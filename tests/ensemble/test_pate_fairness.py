@@ -212,7 +212,7 @@ def test_bad_requests_are_named(ensembles):
     with pytest.raises(ValueError, match="teachers are gone"):
         pate_fairness(copy.deepcopy(pate), X, sensitive_features=z)
     for parameters, message in (
-        ({"n_repeats": 0}, "n_repeats must be an int of at least 1"),
+        ({"n_repeats": 0}, "n_repeats must be a whole number of at least 1"),
         ({"labels": "loud"}, "labels must be 'soft', 'hard' or 'confident'"),
         ({"epsilon": 1.0, "noise_scale": 1.0}, "not both"),
         ({"epsilon": -1.0}, "epsilon must be"),

@@ -118,7 +118,7 @@ def test_labels_that_are_tuples_stay_one_group():
         ({"interval": "normal"}, "interval must be one of"),
         ({"form": "tall"}, "form must be 'wide' or 'long'"),
         ({"confidence_level": 1.0}, "confidence_level must lie between 0 and 1"),
-        ({"n_draws": 0}, "n_draws must be an int of at least 1"),
+        ({"n_draws": 0}, "n_draws must be a whole number of at least 1"),
         ({"interval": "exact", "sample_weight": np.ones(12)}, "use interval='bootstrap' with sample_weight"),
     ],
 )

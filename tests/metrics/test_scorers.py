@@ -1,8 +1,10 @@
-"""Scorers inside scikit-learn: they get the groups, or the search stops with a sentence."""
+"""Scorers inside scikit-learn: they get the groups, or refuse with a sentence."""
 
 import copy
 import functools
+import inspect
 import pickle
+import pydoc
 
 import numpy as np
 import pandas as pd
@@ -139,10 +141,13 @@ def test_sample_weight_can_be_requested_on_a_copy(data, routing):
     assert direct == -tpr_gap(y, model.predict(X), sensitive_features=groups, sample_weight=weight)
 
 
-def test_an_alias_can_be_requested(data, routing):
+@pytest.mark.parametrize("scorer", [tpr_gap_scorer, make_leakage_scorer(representation="output", probe="majority")])
+def test_an_alias_can_be_requested(scorer, data, routing):
     X, y, groups = data
-    scorer = copy.deepcopy(tpr_gap_scorer).set_score_request(sensitive_features="sex")
-    scores = cross_val_score(LogisticRegression(), X, y, scoring=scorer, params={"sex": groups})
+    aliased = copy.deepcopy(scorer).set_score_request(sensitive_features="sex")
+    scores = cross_val_score(LogisticRegression(), X, y, scoring=aliased, params={"sex": groups})
+    expected = cross_val_score(LogisticRegression(), X, y, scoring=scorer, params={"sensitive_features": groups})
+    np.testing.assert_array_equal(scores, expected)  # the original still asks under the plain name
     assert np.isfinite(scores).all()
 
 
@@ -164,8 +169,6 @@ class FailsSometimes(ClassifierMixin, BaseEstimator):
 @pytest.mark.parametrize("scoring", [tpr_gap_scorer, {"gap": tpr_gap_scorer}], ids=["one", "dict"])
 def test_a_fit_that_fails_is_still_scikit_learns_business(scoring, data, routing):
     X, y, groups = data
-    with pytest.raises(SensitiveFeaturesNotRoutedError):
-        tpr_gap_scorer(FailsSometimes().fit(X, y), X, y)  # a refusal before must leave no trace
     found = GridSearchCV(FailsSometimes(), {"fail": [True, False]}, scoring=scoring, cv=3, refit=False)
     with pytest.warns(FitFailedWarning, match="3 fits failed out of a total of 6"):
         found.fit(X, y, sensitive_features=groups)
@@ -173,54 +176,70 @@ def test_a_fit_that_fails_is_still_scikit_learns_business(scoring, data, routing
     assert np.isnan(found.cv_results_[f"mean_test_{name}"]).tolist() == [True, False]
 
 
-# --- without routing: a sentence, never nan ------------------------------------------------------------------------
+class CountsPredictions(FailsSometimes):
+    n_calls = 0
+
+    def predict(self, X):
+        CountsPredictions.n_calls += 1
+        return super().predict(X)
 
 
-@pytest.mark.parametrize("given", [False, True], ids=["without groups", "with groups"])
-@pytest.mark.parametrize("scoring", SCORINGS.values(), ids=SCORINGS)
-def test_a_search_without_routing_raises_the_sentence(scoring, given, data, no_routing):
+def test_scorers_that_read_predictions_share_one_call(data, routing, monkeypatch):
+    """A call of a private model is a release: a fairness scorer beside the accuracy adds none."""
     X, y, groups = data
-    metadata = {"sensitive_features": groups} if given else {}
-    with pytest.raises(SensitiveFeaturesNotRoutedError, match=r"sklearn\.set_config\(enable_metadata_routing=True\)"):
-        search(scoring).fit(X, y, **metadata)
+    probe = make_leakage_scorer(representation=lambda model, rows: rows, probe="majority")
+    scoring = {"accuracy": "accuracy", "gap": tpr_gap_scorer, "worst": worst_group_accuracy_scorer, "probe": probe}
+    # The control: a scorer that scikit-learn does not know asks for predictions of its own.
+    stranger = {"stranger": lambda model, rows, labels: float((model.predict(rows) == labels).mean())}
+    for extra, calls_per_fold in (({}, 1), (stranger, 2)):
+        monkeypatch.setattr(CountsPredictions, "n_calls", 0)
+        params = {"sensitive_features": groups}
+        cross_validate(CountsPredictions(), X, y, scoring={**scoring, **extra}, cv=3, params=params)
+        assert CountsPredictions.n_calls == 3 * calls_per_fold
 
 
-def test_the_sentence_comes_back_from_workers(data):
-    X, y, _ = data
-    # An error in a worker ends it, and starting workers takes seconds: one search stands for all.
-    with (
-        sklearn.config_context(enable_metadata_routing=False),
-        pytest.raises(SensitiveFeaturesNotRoutedError, match="enable_metadata_routing=True"),
-    ):
-        search(tpr_gap_scorer, n_jobs=2).fit(X, y)
+# --- without the groups: a sentence --------------------------------------------------------------------------------
 
-
-@pytest.mark.parametrize("error_score", [np.nan, 0.0, "raise"])
-@pytest.mark.parametrize("scoring", SCORINGS.values(), ids=SCORINGS)
-def test_error_score_does_not_hide_it(scoring, error_score, data, no_routing):
-    X, y, _ = data
-    with pytest.raises(SensitiveFeaturesNotRoutedError, match="enable_metadata_routing=True"):
-        search(scoring, error_score=error_score).fit(X, y)
-    with pytest.raises(SensitiveFeaturesNotRoutedError, match="enable_metadata_routing=True"):
-        cross_validate(LogisticRegression(), X, y, scoring=scoring, error_score=error_score)
+SWITCH_ON = r"sklearn\.set_config\(enable_metadata_routing=True\) before the search, and then search\.fit\(X, y, sens"
+PASS_ON = r"search\.fit\(X, y, sensitive_features=\.\.\.\), or to cross_validate through params={'sensitive_features'"
 
 
 @pytest.mark.parametrize("scoring", SCORINGS.values(), ids=SCORINGS)
-def test_with_routing_but_without_groups_the_sentence_says_where_to_pass_them(scoring, data, routing):
+@pytest.mark.parametrize(("enabled", "sentence"), [(False, SWITCH_ON), (True, PASS_ON)], ids=["off", "on"])
+def test_a_search_without_groups_raises_the_sentence_or_warns_with_it(scoring, enabled, sentence, data):
     X, y, _ = data
-    with pytest.raises(SensitiveFeaturesNotRoutedError, match=r"search\.fit\(X, y, sensitive_features"):
-        search(scoring).fit(X, y)
-    with pytest.raises(SensitiveFeaturesNotRoutedError, match=r"params={'sensitive_features'"):
-        cross_validate(LogisticRegression(), X, y, scoring=scoring)
+    with sklearn.config_context(enable_metadata_routing=enabled):
+        with pytest.raises(SensitiveFeaturesNotRoutedError, match=sentence):
+            search(scoring, error_score="raise").fit(X, y)
+        with pytest.warns(UserWarning, match=sentence) as caught:
+            result = cross_validate(LogisticRegression(), X, y, scoring=scoring, cv=3)
+    assert all("Scoring failed" in str(warning.message) for warning in caught)
+    assert np.isnan(result["test_gap" if isinstance(scoring, dict) else "test_score"]).all()
+    assert np.isfinite(result.get("test_accuracy", 0)).all()
 
 
-@pytest.mark.filterwarnings("ignore:One or more of the test scores are non-finite")
-def test_a_plain_scorer_would_have_given_nan(data, routing):
-    """The control: what scikit-learn does with the errors of other scorers."""
+def test_a_single_scorer_refuses_before_it_asks_for_predictions(data, monkeypatch):
     X, y, _ = data
-    plain = make_scorer(tpr_gap, greater_is_better=False).set_score_request(sensitive_features=True)
-    with pytest.warns(UserWarning, match="Scoring failed"):
-        assert np.isnan(search(plain).fit(X, y).cv_results_["mean_test_score"]).all()
+    monkeypatch.setattr(CountsPredictions, "n_calls", 0)
+    with pytest.raises(SensitiveFeaturesNotRoutedError):
+        tpr_gap_scorer(CountsPredictions().fit(X, y), X, y)
+    assert CountsPredictions.n_calls == 0
+
+
+# --- plain objects -------------------------------------------------------------------------------------------------
+
+EVERY_SCORER = [*READY, make_leakage_scorer(cv=3), make_fairness_scorer(tpr_gap, greater_is_better=False)]
+
+
+@pytest.mark.parametrize("scorer", EVERY_SCORER, ids=repr)
+def test_python_can_ask_a_scorer_anything_while_routing_is_off(scorer, no_routing):
+    assert "held-out rows" in pydoc.render_doc(scorer)
+    assert inspect.getmodule(scorer) is scorers
+    assert functools.wraps(scorer)(lambda: None).__module__ == scorers.__name__
+    assert isinstance(scorer, type(scorer))
+    assert scorer.__class__ is type(scorer)
+    assert not isinstance(scorer, type(check_scoring(LogisticRegression(), ["accuracy"])))
+    assert vars(copy.copy(scorer)) == vars(scorer)
 
 
 def test_a_direct_call_needs_no_routing(data, no_routing):
@@ -239,7 +258,7 @@ def test_copies_pickles_and_representations(enabled, data):
     X, y, groups = data
     model = LogisticRegression().fit(X, y)
     with sklearn.config_context(enable_metadata_routing=enabled):
-        for scorer in (*READY, make_leakage_scorer(cv=3)):
+        for scorer in EVERY_SCORER:
             for other in (copy.deepcopy(scorer), copy.copy(scorer), pickle.loads(pickle.dumps(scorer))):
                 assert type(other) is type(scorer)
                 assert repr(other) == repr(scorer)
@@ -333,26 +352,30 @@ def test_where_the_representation_is_taken(data):
     np.testing.assert_allclose(of(in_search, X), in_search.best_estimator_[:-1].transform(X))
 
 
-@pytest.mark.parametrize("scoring", [make_leakage_scorer(), {"leakage": make_leakage_scorer(), "accuracy": "accuracy"}])
-def test_an_estimator_without_representation_stops_the_search(scoring, data, routing):
+def refusing(error):
+    def representation(estimator, rows):
+        raise error
+
+    return make_leakage_scorer(representation=representation)
+
+
+REFUSALS = {
+    "no representation": (make_leakage_scorer(), TypeError, r"has no transform\. Use representation='output'"),
+    "budget": (refusing(BudgetExceededError("nothing left")), BudgetExceededError, "nothing left"),
+}
+
+
+@pytest.mark.parametrize("several", [False, True])
+@pytest.mark.parametrize(("scorer", "error", "sentence"), REFUSALS.values(), ids=REFUSALS)
+def test_a_probe_that_refuses_stops_the_search_or_warns(scorer, error, sentence, several, data, routing):
     X, y, groups = data
-    refit = "accuracy" if isinstance(scoring, dict) else True
-    with pytest.raises(TypeError, match=r"LogisticRegression has no transform\. Use representation='output'"):
-        GridSearchCV(LogisticRegression(), GRID, scoring=scoring, cv=3, refit=refit).fit(
-            X, y, sensitive_features=groups
-        )
-
-
-def test_a_budget_that_is_spent_stops_the_search(data, routing):
-    X, y, groups = data
-
-    def spent(estimator, rows):
-        raise BudgetExceededError("nothing left")
-
-    scoring = {"accuracy": "accuracy", "leakage": make_leakage_scorer(representation=spent)}
-    for case in (scoring, scoring["leakage"]):
-        with pytest.raises(BudgetExceededError, match="nothing left"):
-            cross_validate(LogisticRegression(), X, y, scoring=case, params={"sensitive_features": groups})
+    scoring = {"accuracy": "accuracy", "leakage": scorer} if several else scorer
+    params = {"sensitive_features": groups}
+    with pytest.raises(error, match=sentence):
+        cross_validate(LogisticRegression(), X, y, scoring=scoring, params=params, error_score="raise")
+    with pytest.warns(UserWarning, match=sentence):
+        result = cross_validate(LogisticRegression(), X, y, scoring=scoring, params=params)
+    assert np.isnan(result["test_leakage" if several else "test_score"]).all()
 
 
 def test_bad_representation_is_named(data):

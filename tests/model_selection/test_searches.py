@@ -11,8 +11,11 @@ from sklearn.model_selection import GridSearchCV, HalvingGridSearchCV, HalvingRa
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from skfairdp.accounting import PrivacyLedger
+from skfairdp.exceptions import BudgetExceededError, SensitiveFeaturesNotRoutedError
 from skfairdp.metrics import make_leakage_scorer, tpr_gap_scorer
 from skfairdp.model_selection import DistanceToOptimum, ParetoFront, RelaxationThreshold, pareto_front
+from skfairdp.preprocessing import LaplacePrivatizer
 
 RULES = [RelaxationThreshold(0.05), DistanceToOptimum(), ParetoFront()]
 SCORING = {"accuracy": "accuracy", "tpr_gap": tpr_gap_scorer}
@@ -125,3 +128,65 @@ def test_three_axes_with_a_probe(data):
     explained = rule.explain(search.cv_results_)
     assert explained["leakage"].between(0.5, 1.0).all()
     assert explained["chosen"].sum() == 1
+
+
+# --- a score that nobody has ---------------------------------------------------------------------------------------
+
+nan_is_recorded = pytest.mark.filterwarnings(
+    "ignore:Scoring failed", "ignore:One or more of the test scores are non-finite"
+)
+SWITCH_ON = r"sklearn\.set_config\(enable_metadata_routing=True\) before the search, and then search\.fit\(X, y, sens"
+
+
+@nan_is_recorded
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: type(rule).__name__)
+def test_a_rule_says_how_to_switch_routing_on(rule, n_jobs, data):
+    X, y, _ = data
+    search = GridSearchCV(Mixture(), {"use": [0.0, 1.0]}, scoring=SCORING, refit=rule, cv=3, n_jobs=n_jobs)
+    with (
+        sklearn.config_context(enable_metadata_routing=False),
+        pytest.raises(SensitiveFeaturesNotRoutedError, match=f"mean_test_tpr_gap has no finite number.*{SWITCH_ON}"),
+    ):
+        search.fit(X, y)
+
+
+@nan_is_recorded
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: type(rule).__name__)
+def test_with_routing_but_without_groups_a_rule_says_where_to_pass_them(rule, data):
+    X, y, _ = data
+    with pytest.raises(ValueError, match=r"pass them to the search, search\.fit\(X, y, sensitive_features=") as caught:
+        GridSearchCV(Mixture(), {"use": [0.0, 1.0]}, scoring=SCORING, refit=rule, cv=3).fit(X, y)
+    assert "set_config" not in str(caught.value)
+
+
+@nan_is_recorded
+@pytest.mark.parametrize("rule", [RelaxationThreshold(privacy="leakage"), DistanceToOptimum(privacy="leakage")])
+def test_a_probe_that_never_worked_is_not_overlooked(rule, data):
+    """Privacy only breaks ties between relaxed candidates; one that was never measured would break none."""
+    X, y, group = data
+    scoring = {**SCORING, "leakage": make_leakage_scorer()}  # Mixture has no transform
+    search = GridSearchCV(Mixture(), {"use": [0.0, 1.0]}, scoring=scoring, refit=rule, cv=3)
+    with pytest.raises(ValueError, match=r"mean_test_leakage has no finite number.*no representation to probe"):
+        search.fit(X, y, sensitive_features=group)
+
+
+@nan_is_recorded
+@pytest.mark.filterwarnings("ignore:\\n*. fits failed")
+@pytest.mark.parametrize(
+    ("budget", "error", "sentence"),
+    [
+        (1000.0, ValueError, "mean_test_accuracy has no finite number.*the budget of a PrivacyLedger may be spent"),
+        (4000.0, BudgetExceededError, "budget"),
+    ],
+    ids=["pays for one fit", "pays for one candidate"],
+)
+def test_a_search_that_its_budget_does_not_pay_for_ends_in_an_error(budget, error, sentence, data):
+    """Two folds, each with a fit and one call of predict: a candidate costs four releases, its refit a fifth."""
+    X, y, group = data
+    pipeline = make_pipeline(LaplacePrivatizer(1000.0, random_state=0), LogisticRegression())
+    grid = {"logisticregression__C": [0.1, 1.0]}
+    search = GridSearchCV(pipeline, grid, scoring=SCORING, refit=RULES[0], cv=2)
+    with PrivacyLedger(budget=budget) as ledger, pytest.raises(error, match=sentence):
+        search.fit(X, y, sensitive_features=group)
+    assert ledger.total().epsilon == budget

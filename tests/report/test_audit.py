@@ -342,8 +342,8 @@ def test_few_rows_behind_a_gap_are_told():
         ({"epsilon": -1.0}, "epsilon must be"),
         ({"delta": 2.0}, "delta must be"),
         ({"test_size": 1.0}, "test_size must be a number between 0 and 1; got 1.0"),
-        ({"n_splits": 1}, "n_splits must be an int of at least 2; got 1"),
-        ({"n_probe_rows": 5}, "n_probe_rows must be an int of at least 100"),
+        ({"n_splits": 1}, "n_splits must be a whole number of at least 2; got 1"),
+        ({"n_probe_rows": 5}, "n_probe_rows must be a whole number of at least 100"),
         ({"relaxation_threshold": -0.1}, "threshold must be a number of at least 0"),
     ],
 )
