@@ -6,6 +6,7 @@ import math
 import os
 from collections.abc import Generator, Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from skfairdp.accounting import PrivacyGuarantee
 from skfairdp.preprocessing import GaussianPrivatizer, LaplacePrivatizer
 from skfairdp.report._columns import check_choice
 from skfairdp.report._files import check_writable, whole_file
-from skfairdp.report._read import check_exists, csv_options, kind_of, pyarrow_parquet, readable
+from skfairdp.report._read import check_exists, find_separator, kind_of, pyarrow_parquet, readable, text_rows
 
 BLOCK_ROWS = 50_000
 _NUMBER_OF_ROWS = "the number and the order of the rows"
@@ -105,14 +106,20 @@ def blocks_of(
             for batch in file.iter_batches(block_rows, columns=list(wanted)):
                 yield batch.to_pandas()[list(wanted)]
             return
-        options = csv_options(path, kind, zipped, separator)
-        known = [str(name) for name in pd.read_csv(path, **options, nrows=0).columns]
+        rows = text_rows(path, zipped, find_separator(path, kind, zipped, separator))
+        header = next(rows)
         for name in wanted:
-            check_choice(name, known, "column")
-        options |= {"dtype": str, "na_filter": False}  # what is copied is copied as it is written
-        with pd.read_csv(path, **options, usecols=list(wanted), chunksize=block_rows) as blocks:
-            for block in blocks:
-                yield block[list(wanted)]
+            check_choice(name, header, "column")
+            if header.count(name) > 1:
+                raise ValueError(f"{path} has two columns of the name {name!r}; give them different names first.")
+        places = [header.index(name) for name in wanted]
+        while True:
+            values = (row[place] for row in islice(rows, block_rows) for place in places)
+            block = np.fromiter(values, dtype=object).reshape(-1, len(places))
+            if not len(block):
+                return
+            # What is copied is copied as it is written: nothing here is more than text.
+            yield pd.DataFrame(block, columns=list(wanted), dtype=object)
 
 
 class _Writer:

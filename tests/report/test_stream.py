@@ -1,8 +1,10 @@
 """A privatised file has exactly the noise its guarantee pays for, and is there whole or not at all."""
 
+import csv
 import gzip
 import hashlib
 import json
+import random
 
 import joblib
 import numpy as np
@@ -12,6 +14,7 @@ import pytest
 from skfairdp import LaplacePrivatizer, OMEEncoder
 from skfairdp.report import _stream
 from skfairdp.report._files import whole_file, write_text
+from skfairdp.report._read import read_table
 from skfairdp.report._stream import load_privatizer, make_privatizer, parse_bounds, privatize_file
 
 
@@ -125,6 +128,88 @@ def test_nothing_is_overwritten_without_being_asked(people, tmp_path):
         release(people, target)
     with pytest.raises(ValueError, match="the same file"):
         release(people, people, overwrite=True)
+
+
+FINE = "name,age,zip\nDoe,1,75001\nRoe,2,75002\n"
+#: Tables with one row that has a value too many or too few, and the line on which an editor shows that row.
+RAGGED = {
+    "too many, first": ("t.csv", "name,age,zip\nDoe,1,77,75001\nRoe,2,75002\n", 2),
+    "too many, later": ("t.csv", FINE + "Poe,1,77,75001\n", 4),
+    "too many, far on": ("t.csv", FINE + "Poe,3,75003\n" * 2000 + "Doe,1,77,75001\n" + "Poe,3,75003\n", 2004),
+    "too many in every row": ("t.csv", "name,age,zip\n" + "Doe,1,77,75001\n" * 3, 2),
+    "separator at the end": ("t.csv", FINE + "Poe,3,75003,\n", 4),
+    "too few": ("t.csv", FINE + "Poe,75003\n", 4),
+    "no end of line": ("t.csv", FINE + "Poe,75003", 4),
+    "only spaces": ("t.csv", FINE + "  \n", 4),
+    "after a quoted line break": ("t.csv", FINE + '"P\no\ne",3,75003\nDoe,1,77,75001\n', 7),
+    "with a quoted line break": ("t.csv", FINE + '"D\no\ne",1,77,75001\n', 4),
+    "after empty lines": ("t.csv", FINE + "\n\nDoe,1,77,75001\n", 6),
+    "separator in quotes": ("t.csv", FINE + '"Doe, J",1,75001\n"Doe, J",1,77,75001\n', 5),
+    "byte order mark": ("t.csv", "\ufeff" + FINE + "Doe,1,77,75001\n", 4),
+    "Windows": ("t.csv", (FINE + '"D\no\ne",3,75003\nDoe,1,77,75001\n').replace("\n", "\r\n"), 7),
+    "old Macintosh": ("t.csv", (FINE + "Doe,1,77,75001\n").replace("\n", "\r"), 4),
+    "compressed": ("t.csv.gz", FINE + "Doe,1,77,75001\n", 4),
+    "tabs": ("t.tsv", (FINE + "Doe,1,77,75001\n").replace(",", "\t"), 4),
+    "semicolons": ("t.csv", (FINE + "Doe,1,77,75001\n").replace(",", ";"), 4),
+    "open quote": ("t.csv", FINE + 'Doe,1,"75001\nRoe,77,75002\n', 4),
+    "quote closed too early": ("t.csv", FINE + '"Doe" J,1,75001\n', 4),
+}
+
+
+@pytest.mark.parametrize("name", RAGGED)
+def test_a_row_of_another_length_is_refused_with_its_line(tmp_path, name):
+    file, text, line = RAGGED[name]
+    path = tmp_path / file
+    path.write_bytes(gzip.compress(text.encode()) if file.endswith("gz") else text.encode())
+    with pytest.raises(ValueError, match=rf"cannot be read as a table: line {line}: "):
+        release(path, tmp_path / "out.csv", columns=["age"], keep=["zip"])
+    assert listing(tmp_path) == [file]
+    with pytest.raises(ValueError, match=rf"cannot be read as a table: line {line}: "):
+        read_table(path)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_an_empty_line_shifts_nothing(tmp_path, end):
+    """pandas swallows the separator that follows an empty line when lines end in a lone carriage return."""
+    (tmp_path / "t.csv").write_bytes(FINE.replace("\n", end).encode() + f"{end},77,75003{end}{end}".encode())
+    release(tmp_path / "t.csv", tmp_path / "out.csv", columns=["age"], keep=["name", "zip"])
+    kept = pd.read_csv(tmp_path / "out.csv", dtype=str, na_filter=False)
+    assert kept["name"].tolist() == ["Doe", "Roe", ""]
+    assert kept["zip"].tolist() == ["75001", "75002", "75003"]
+    assert read_table(tmp_path / "t.csv")["zip"].tolist() == [75001, 75002, 75003]
+
+
+def test_two_readers_see_the_same_table(tmp_path):
+    """What read_table accepts of 3,000 hostile texts, the csv module reads in the same way, value by value."""
+    rng = random.Random(0)
+    path, accepted = tmp_path / "t.csv", 0
+    for separator in ",\t;":
+        for _ in range(1000):
+            header = separator.join("xyz"[: rng.randint(2, 3)])
+            body = "".join(rng.choice('aab""\n\n\r ' + 3 * separator) for _ in range(rng.randint(1, 14)))
+            path.write_bytes(f"{header}\n{body}".encode())
+            try:
+                frame = read_table(path, separator=separator)
+            except ValueError:
+                continue
+            with open(path, newline="") as file:
+                rows = [row for row in csv.reader(file, delimiter=separator, skipinitialspace=True) if row][1:]
+            expected = [[value.replace("\r\n", "\n").replace("\r", "\n") for value in row] for row in rows]
+            assert frame.astype(object).where(frame.notna(), "").to_numpy().tolist() == expected, body
+            accepted += len(expected) > 0
+    assert accepted > 200, "the texts must not all be refused"
+
+
+@pytest.mark.parametrize("separator", ["", "::", '"', "\n"])
+def test_what_is_no_separator_is_refused(people, separator):
+    with pytest.raises(ValueError, match="--separator must be one character"):
+        read_table(people, separator=separator)
+
+
+def test_a_name_that_two_columns_have_is_refused(tmp_path):
+    (tmp_path / "t.csv").write_text("age,age,zip\n1,77,75001\n")
+    with pytest.raises(ValueError, match="two columns of the name 'age'"):
+        release(tmp_path / "t.csv", tmp_path / "out.csv", columns=["age"])
 
 
 @pytest.mark.parametrize("fault", ["bad row", "interrupt", "full disk"])
