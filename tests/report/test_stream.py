@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 from skfairdp import LaplacePrivatizer, OMEEncoder
+from skfairdp.exceptions import BudgetExceededError
 from skfairdp.report import _stream
 from skfairdp.report._files import whole_file, write_text
 from skfairdp.report._read import read_table
@@ -106,6 +107,9 @@ def test_what_is_no_privatizer_is_refused(tmp_path):
     (tmp_path / "junk").write_bytes(b"junk")
     with pytest.raises(ValueError, match="does not hold a privatizer that can be loaded"):
         load_privatizer(tmp_path / "junk", ["a"])
+    joblib.dump(OMEEncoder().fit(np.eye(3)[:, :2]), tmp_path / "bits.joblib")
+    with pytest.raises(ValueError, match="makes 20 columns of 2"):
+        load_privatizer(tmp_path / "bits.joblib", ["a", "b"])
     joblib.dump(OMEEncoder(), tmp_path / "unfitted.joblib")
     with pytest.raises(ValueError, match="without a guarantee"):
         load_privatizer(tmp_path / "unfitted.joblib", ["a"])
@@ -161,8 +165,10 @@ def test_a_row_of_another_length_is_refused_with_its_line(tmp_path, name):
     file, text, line = RAGGED[name]
     path = tmp_path / file
     path.write_bytes(gzip.compress(text.encode()) if file.endswith("gz") else text.encode())
+    told = []
     with pytest.raises(ValueError, match=rf"cannot be read as a table: line {line}: "):
-        release(path, tmp_path / "out.csv", columns=["age"], keep=["zip"])
+        release(path, tmp_path / "out.csv", columns=["age"], keep=["zip"], charge=told.append)
+    assert told == []
     assert listing(tmp_path) == [file]
     with pytest.raises(ValueError, match=rf"cannot be read as a table: line {line}: "):
         read_table(path)
@@ -210,6 +216,56 @@ def test_a_name_that_two_columns_have_is_refused(tmp_path):
     (tmp_path / "t.csv").write_text("age,age,zip\n1,77,75001\n")
     with pytest.raises(ValueError, match="two columns of the name 'age'"):
         release(tmp_path / "t.csv", tmp_path / "out.csv", columns=["age"])
+
+
+def test_the_price_is_paid_once_and_before_any_row_is_drawn(people, tmp_path, monkeypatch):
+    """Rows are on disk only while a charge and a receipt that names their file are there."""
+    events = []
+
+    def charge(guarantee):
+        assert not any(part.stat().st_size for part in tmp_path.glob(".out.csv.*.part"))
+        events.append(guarantee)
+
+    def write(self, block, _write=_stream._Writer.write):
+        (receipt,) = tmp_path.glob(".out.csv.*.guarantee.json")
+        document = json.loads(receipt.read_text())
+        assert document["unfinished"] is True
+        assert document["guarantee"] == events[0].to_dict()
+        assert (document["file"], document["rows"]) == (self.path.name, 3000)
+        events.append("block")
+        _write(self, block)
+
+    monkeypatch.setattr(_stream._Writer, "write", write)
+    guarantee, _ = release(people, tmp_path / "out.csv", charge=charge)
+    assert events == [guarantee] + ["block"] * 5
+    assert listing(tmp_path) == ["out.csv", "out.csv.guarantee.json", "people.csv"]
+    assert "unfinished" not in json.loads((tmp_path / "out.csv.guarantee.json").read_text())
+
+
+def test_a_release_that_is_not_paid_for_leaves_nothing(people, tmp_path):
+    def refuse(guarantee):
+        raise BudgetExceededError("too dear")
+
+    with pytest.raises(BudgetExceededError, match="too dear"):
+        release(people, tmp_path / "out.csv", charge=refuse)
+    assert listing(tmp_path) == ["people.csv"]
+
+
+def test_a_table_that_changes_while_it_is_read_is_refused(people, tmp_path):
+    def charge(guarantee):
+        people.write_text(people.read_text() + "30,40,007\n")
+
+    with pytest.raises(ValueError, match="had 3,000 rows when it was checked, and 3,001 when it was read"):
+        release(people, tmp_path / "out.csv", charge=charge)
+    assert listing(tmp_path) == ["people.csv"]
+
+
+def test_wide_rows_come_in_shorter_blocks(people, tmp_path, monkeypatch):
+    monkeypatch.setattr(_stream, "BLOCK_VALUES", 300)
+    heights = []
+    monkeypatch.setattr(_stream._Writer, "write", lambda self, block: heights.append(len(block)))
+    release(people, tmp_path / "out.csv", keep=["name"])
+    assert heights == [100] * 30
 
 
 @pytest.mark.parametrize("fault", ["bad row", "interrupt", "full disk"])
