@@ -21,7 +21,7 @@ EXIT_OK, EXIT_FORBIDDEN, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 0, 1, 2, 130
 _EXIT_CODES = """\
 exit codes:
   0    done
-  1    a --fail-if condition holds
+  1    a --fail-if condition holds, or a --budget does not pay for the release
   2    wrong arguments, or a table that cannot be used
   130  interrupted; no half-written file is left
 """
@@ -107,13 +107,18 @@ def _add_privatize(commands: Any, formatter: Any) -> None:
         description=(
             "Read a table block by block, add noise to the named columns, and write them with a guarantee\n"
             "(OUT.guarantee.json) that says what the noise is worth. Other columns are left out unless --keep\n"
-            "names them. Epsilon is the price of a whole row, however many columns are named."
+            "names them. Epsilon is the price of a whole row, however many columns are named.\n\n"
+            "Every row is checked before any is released: a text table in which a row has a value too many or too\n"
+            'few is refused with the number of the line. While rows are written, a guarantee that says "unfinished"\n'
+            "lies beside them, so that a run that is killed leaves no row without one."
         ),
         epilog=(
             "examples:\n"
             "  skfairdp privatize embeddings.csv out.csv --epsilon 8 --columns h0,h1,h2,h3\n"
             "  skfairdp privatize people.csv out.csv --epsilon 8 --columns age,hours --bounds age=0:100 --bounds "
-            "hours=0:80\n\n" + _EXIT_CODES
+            "hours=0:80\n"
+            "  skfairdp privatize people.csv out.csv --epsilon 1 --columns age,hours --ledger people.ledger "
+            "--create-ledger --budget 3\n\n" + _EXIT_CODES
         ),
         formatter_class=formatter,
     )
@@ -122,7 +127,9 @@ def _add_privatize(commands: Any, formatter: Any) -> None:
     parser.add_argument("--columns", required=True, metavar="NAMES", help="columns to privatise, with commas")
     parser.add_argument("--keep", default="", metavar="NAMES", help="columns to copy without protection, with commas")
     parser.add_argument("--epsilon", type=float, help="privacy loss of one row")
-    parser.add_argument("--delta", type=float, default=1e-5, help="of --mechanism gaussian (default: 1e-5)")
+    parser.add_argument(
+        "--delta", type=float, default=1e-5, help="of --mechanism gaussian and --budget (default: 1e-5)"
+    )
     parser.add_argument("--mechanism", choices=["laplace", "gaussian"], default="laplace")
     parser.add_argument(
         "--norm",
@@ -142,6 +149,23 @@ def _add_privatize(commands: Any, formatter: Any) -> None:
     )
     parser.add_argument("--separator", metavar="CHARACTER", help="of a text table (default: found in its header)")
     parser.add_argument("--force", action="store_true", help="overwrite OUT and its guarantee")
+    parser.add_argument(
+        "--ledger",
+        metavar="FILE",
+        help="account in which releases of a table add up; charged once for all rows, before the first is written",
+    )
+    parser.add_argument("--create-ledger", action="store_true", help="make FILE if it is not there")
+    parser.add_argument(
+        "--budget",
+        type=float,
+        metavar="EPSILON",
+        help="refuse what would make a record lose more than this in all (at --delta)",
+    )
+    parser.add_argument(
+        "--records",
+        metavar="NAME",
+        help="the table's name in the ledger; tables of different names must share no record",
+    )
 
 
 def _names(text: str) -> list[str]:
@@ -246,9 +270,47 @@ def _run_audit(
     return EXIT_FORBIDDEN if reasons else EXIT_OK
 
 
+def _check_ledger(chosen: argparse.Namespace) -> None:
+    """Say what is wrong with the ledger's options before hours of work, and make no file."""
+    if chosen.ledger is None:
+        for option in ("--create-ledger", "--budget", "--records"):
+            if getattr(chosen, option[2:].replace("-", "_")) not in (None, False):
+                raise ValueError(f"{option} is about a ledger; name its file with --ledger.")
+        return
+    if os.path.realpath(chosen.ledger) in map(os.path.realpath, (chosen.target, f"{chosen.target}.guarantee.json")):
+        raise ValueError("OUT would overwrite the ledger; give one of them another name.")
+    if not os.path.exists(chosen.ledger) and not chosen.create_ledger:
+        raise FileNotFoundError(
+            f"there is no ledger {chosen.ledger}. If its name is right, --create-ledger starts a new one, which knows "
+            "of no earlier release."
+        )
+
+
+def _open_ledger(chosen: argparse.Namespace) -> Any:
+    from skfairdp.accounting import PrivacyLedger
+
+    delta = None if chosen.budget is None else chosen.delta
+    return PrivacyLedger(chosen.budget, delta, path=chosen.ledger)
+
+
 def _privatize(chosen: argparse.Namespace) -> int:
+    from skfairdp.exceptions import BudgetExceededError
     from skfairdp.report._stream import load_privatizer, make_privatizer, parse_bounds, privatize_file
 
+    total = None
+
+    def charge(guarantee: Any) -> None:
+        nonlocal total
+        try:
+            ledger = _open_ledger(chosen)
+            ledger.charge(guarantee, records=chosen.records)
+            total = ledger.total(chosen.records)
+        except BudgetExceededError:
+            raise
+        except RuntimeError as error:  # a file that is locked or gone
+            raise OSError(str(error)) from None
+
+    _check_ledger(chosen)
     columns = _names(chosen.columns)
     bounds = parse_bounds(chosen.bounds) if chosen.bounds else None
     if chosen.privatizer is not None:
@@ -261,21 +323,28 @@ def _privatize(chosen: argparse.Namespace) -> int:
         privatizer = make_privatizer(
             chosen.mechanism, chosen.epsilon, chosen.delta, chosen.norm, chosen.clip_norm, bounds is not None
         )
-    guarantee, n_rows = privatize_file(
-        chosen.source,
-        chosen.target,
-        privatizer,
-        columns,
-        keep=_names(chosen.keep),
-        bounds=bounds,
-        separator=chosen.separator,
-        overwrite=chosen.force,
-    )
+    try:
+        guarantee, n_rows = privatize_file(
+            chosen.source,
+            chosen.target,
+            privatizer,
+            columns,
+            keep=_names(chosen.keep),
+            bounds=bounds,
+            separator=chosen.separator,
+            overwrite=chosen.force,
+            charge=None if chosen.ledger is None else charge,
+        )
+    except BudgetExceededError as error:
+        print(f"skfairdp: {error}", file=sys.stderr)
+        return EXIT_FORBIDDEN
     print(f"{n_rows:,} rows in {chosen.target}: {guarantee}")
     print("It does not cover:")
     for scope in guarantee.does_not_cover:
         print(f"  - {scope}")
     print(f"guarantee: {chosen.target}.guarantee.json")
+    if total is not None:
+        print(f"all releases in {chosen.ledger}: {total}")
     return EXIT_OK
 
 

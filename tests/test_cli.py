@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 from sklearn.metrics import accuracy_score
 
-from skfairdp import audit_table, leakage_report, make_biased_classification, tpr_gap
+from skfairdp import PrivacyLedger, audit_table, leakage_report, make_biased_classification, tpr_gap
 from skfairdp._rng import random_stream
 from skfairdp.cli import main
 from skfairdp.report._prepare import prepare_table
@@ -253,24 +253,108 @@ def test_privatize_releases_noise_with_its_guarantee(folder, capsys):
     assert "delta = 1e-05" in out
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "terminated"])
-def test_an_interruption_leaves_no_half_file(folder, number):
+PRIVATIZE = ("privatize", "t.csv", "out.csv", "--epsilon", "1", "--columns", "x0,x1")
+
+
+def test_a_value_that_slipped_in_is_not_released(folder, capsys):
+    Path("t.csv").write_text("name,age,zip\nRoe,30,75001\nDoe,1,77,75001\n")
+    arguments = ["privatize", "t.csv", "out.csv", "--epsilon", "1", "--columns", "age", "--keep", "zip"]
+    code, out, err = run(capsys, *arguments, "--ledger", "l.sqlite", "--create-ledger")
+    assert (code, out) == (2, "")
+    assert err == "skfairdp: t.csv cannot be read as a table: line 3: 4 values, but the header has 3 names.\n"
+    assert os.listdir() == ["t.csv"]
+
+
+def test_releases_of_a_table_add_up_in_a_ledger(folder, capsys):
+    table("t.csv", 120_000)  # three blocks: a file is one release of each record, however it is read
+    code, out, err = run(capsys, *PRIVATIZE, "--ledger", "l.sqlite", "--create-ledger", "--budget", "2", "--delta", "0")
+    assert (code, err) == (0, "")
+    assert "all releases in l.sqlite: epsilon = 1 for any two records, 1 release, by laplace" in out
+    code, out, _ = run(capsys, *PRIVATIZE, "--ledger", "l.sqlite", "--force")
+    assert code == 0
+    assert "all releases in l.sqlite: epsilon = 2 for any two records, 2 releases" in out
+    released = Path("out.csv").read_bytes()
+    before = sorted(os.listdir())
+    code, out, err = run(capsys, *PRIVATIZE, "--ledger", "l.sqlite", "--force")
+    assert (code, out) == (1, "")
+    assert "was refused for records 'default': the budget of epsilon=2 would be exceeded after 2 earlier" in err
+    assert err.count("\n") == 1
+    assert Path("out.csv").read_bytes() == released
+    assert sorted(os.listdir()) == before
+    assert run(capsys, *PRIVATIZE, "--ledger", "l.sqlite", "--records", "others", "--force")[0] == 0
+    ledger = PrivacyLedger(path="l.sqlite")
+    assert ledger.entries["records"].tolist() == ["default", "default", "others"]
+    assert ledger.budget.epsilon == 2.0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--ledger", "l.sqlite"], "there is no ledger l.sqlite. If its name is right, --create-ledger starts a new"),
+        (["--ledger", "t.csv"], "is not a privacy ledger"),
+        (["--ledger", "."], "ledger"),
+        (["--ledger", "out.csv", "--create-ledger"], "OUT would overwrite the ledger"),
+        (["--ledger", "./out.csv.guarantee.json", "--create-ledger"], "OUT would overwrite the ledger"),
+        (["--ledger", "l.sqlite", "--create-ledger", "--budget", "nan"], "budget must be"),
+        (["--ledger", "no/folder/l.sqlite", "--create-ledger"], "folder"),
+        (["--budget", "3"], "--budget is about a ledger; name its file with --ledger"),
+        (["--records", "x"], "--records is about a ledger"),
+        (["--create-ledger"], "--create-ledger is about a ledger"),
+    ],
+)
+def test_a_wrong_ledger_gives_one_clear_line(folder, capsys, arguments, message):
+    table("t.csv")
+    code, out, err = run(capsys, *PRIVATIZE, *arguments)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert err.count("\n") == 1
+    assert os.listdir() == ["t.csv"]
+
+
+def begin_a_long_release(folder, *more):
+    """Start a process that privatises a million rows, and return when the first of them are on disk."""
     with open("big.csv", "w") as file:
-        file.write("a,b\n" + "1.25,2.5\n" * 3_000_000)
+        file.write("a,b\n" + "1.25,2.5\n" * 1_000_000)
+    arguments = ["privatize", "big.csv", "out.csv", "--epsilon", "1", "--columns", "a,b", *more]
     process = subprocess.Popen(
-        [sys.executable, "-m", "skfairdp.cli", "privatize", "big.csv", "out.csv", "--epsilon", "1", "--columns", "a,b"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
+        [sys.executable, "-m", "skfairdp.cli", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     patience = time.monotonic() + 60
     while not any(p.stat().st_size for p in folder.glob(".out.csv.*.part")) and time.monotonic() < patience:
         time.sleep(0.05)
+    return process
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "terminated"])
+def test_an_interruption_leaves_no_half_file(folder, number):
+    process = begin_a_long_release(folder)
     process.send_signal(number)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
     assert err == "skfairdp: interrupted; nothing was left half-written.\n"
     assert os.listdir() == ["big.csv"]
+
+
+@pytest.mark.parametrize("ledger", [False, True], ids=["alone", "with a ledger"])
+def test_a_killed_release_leaves_no_row_without_a_receipt(folder, ledger):
+    """No handler runs on SIGKILL: what vouches for the rows must have been there before them."""
+    process = begin_a_long_release(folder, *(["--ledger", "l.sqlite", "--create-ledger"] if ledger else []))
+    process.kill()
+    process.communicate(timeout=60)
+    assert not Path("out.csv").exists()
+    (part,) = (p for p in folder.glob(".out.csv.*.part") if p.stat().st_size)
+    n_rows = part.read_text().count("\n") - 1
+    assert n_rows > 0, "the test must kill it after rows were written"
+    (receipt,) = folder.glob(".out.csv.*.guarantee.json")
+    document = json.loads(receipt.read_text())
+    assert document["unfinished"] is True
+    assert document["file"] == part.name
+    assert document["rows"] >= n_rows
+    assert document["guarantee"]["epsilon"] == 1.0
+    if ledger:
+        account = PrivacyLedger(path="l.sqlite")
+        assert len(account) == 1
+        assert account.total().epsilon == 1.0
 
 
 def test_an_interrupted_audit_leaves_no_report(folder, capsys, monkeypatch):

@@ -4,6 +4,9 @@ A file is looked for below ``data_home``, or else below ``$SKFAIRDP_DATA`` and `
 there as published, or packed (``name.gz``, ``name.zip``); its sha256 is always that of the unpacked bytes. A file
 that is missing is downloaded to a name of its own beside its place, checked, and only then renamed into place:
 whoever looks sees the whole right file or none, however many processes fetch at once.
+
+A few bytes can unpack to any number. So nothing is unpacked further than the size that was published, whatever an
+archive says of itself.
 """
 
 import gzip
@@ -16,11 +19,10 @@ import urllib.error
 import urllib.request
 import uuid
 import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any
 
 from tqdm import tqdm
 
@@ -30,7 +32,17 @@ ATTEMPTS = 4
 BACKOFF = 1.0
 #: A server that sends fewer bytes per second than this is treated as one that has stopped.
 SLOWEST = 1024
+#: An archive that is fetched for a file inside it may have this many bytes; those in use have about a million.
+LARGEST_ARCHIVE = 1 << 25
 _CHUNK = 1 << 16
+
+
+class _TooLargeError(Exception):
+    """Something holds more than it may."""
+
+
+# What the standard library raises for archives that are damaged, encrypted or packed in an unknown way.
+_UNUSABLE = (_TooLargeError, zipfile.BadZipFile, gzip.BadGzipFile, zlib.error, EOFError, KeyError, RuntimeError)
 
 
 @dataclass(frozen=True)
@@ -44,11 +56,11 @@ class RemoteFile:
     sha256 : str
         Of the unpacked bytes.
     size : int
-        Number of unpacked bytes.
+        Number of unpacked bytes; nothing larger is ever unpacked.
     sources : tuple of str
         Addresses to try in turn; ``address!member`` is a file inside a zip archive, ``!`` may be repeated.
     also : tuple of str
-        The sha256 of other publications with the same content, for instance with other line ends.
+        The sha256 of other publications with the same content, for instance with shorter line ends.
     """
 
     path: str
@@ -66,8 +78,7 @@ class RemoteFile:
 def read(file: RemoteFile, data_home: str | os.PathLike[str] | None, download_if_missing: bool) -> bytes:
     """Return the unpacked, checked bytes of a file."""
     path = locate(file, data_home, download_if_missing)
-    with _unpacked(path, file) as stream:
-        content = stream.read()
+    content = _unpacked(path, file)
     _check(hashlib.sha256(content).hexdigest(), len(content), file, path)
     return content
 
@@ -151,21 +162,35 @@ def _check(digest: str, size: int, file: RemoteFile, where: object) -> None:
         )
 
 
-@contextmanager
-def _unpacked(path: Path, file: RemoteFile) -> Iterator[BinaryIO]:
-    """Open a file as published, whether it is stored plain or packed."""
+def _unpacked(path: Path, file: RemoteFile) -> bytes:
+    """Read a file as published, whether it is stored plain or packed."""
     try:
-        if path.name == file.name + ".gz":
-            with gzip.open(path) as stream:
-                yield stream  # type: ignore[misc]
-        elif path.name == file.name + ".zip":
-            with zipfile.ZipFile(path) as archive, archive.open(file.name) as member:
-                yield member  # type: ignore[misc]
-        else:
-            with path.open("rb") as stream:
-                yield stream
-    except (zipfile.BadZipFile, gzip.BadGzipFile, EOFError, KeyError) as error:
-        raise OSError(f"{path} cannot be unpacked: {error}. Remove it to have {file.name} downloaded again.") from error
+        if path.name == file.name + ".zip":
+            with zipfile.ZipFile(path) as archive:
+                return _read_member(archive, file.name, file.size)
+        with gzip.open(path) if path.name == file.name + ".gz" else path.open("rb") as stream:
+            return _read_at_most(stream, file.size)
+    except _UNUSABLE as error:
+        raise OSError(f"{path} cannot be read: {error}. Remove it to have {file.name} downloaded again.") from error
+
+
+def _read_at_most(stream: Any, limit: int) -> bytes:
+    content = stream.read(limit + 1)
+    if len(content) > limit:
+        raise _TooLargeError(f"it holds more than the expected {limit:,} bytes")
+    return content
+
+
+def _read_member(archive: zipfile.ZipFile, name: str, limit: int) -> bytes:
+    """Read a file in an archive, which may have the size that it says or another one."""
+    member = archive.getinfo(name)
+    if member.file_size > limit:
+        raise _TooLargeError(f"{name} in it has {member.file_size:,} bytes, more than the expected {limit:,}")
+    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        # zipfile unpacks these in one go, however many bytes it is asked for.
+        raise _TooLargeError(f"{name} in it is packed in a way whose size cannot be limited")
+    with archive.open(member) as stream:
+        return _read_at_most(stream, limit)
 
 
 def _fetch(source: str, file: RemoteFile, place: Path) -> None:
@@ -174,9 +199,11 @@ def _fetch(source: str, file: RemoteFile, place: Path) -> None:
     place.parent.mkdir(parents=True, exist_ok=True)
     part = place.with_name(f".{place.name}.{uuid.uuid4().hex}.part")
     try:
-        _download(address, part, file.name, None if members else file.size)
         if members:
-            part.write_bytes(_member(part, members))
+            _download(address, part, file.name, None, LARGEST_ARCHIVE)
+            part.write_bytes(_member(part, members, file.size))
+        else:
+            _download(address, part, file.name, file.size, file.size)
         with part.open("rb") as stream:
             digest = hashlib.file_digest(stream, "sha256").hexdigest()
         _check(digest, part.stat().st_size, file, "what was sent")
@@ -185,23 +212,23 @@ def _fetch(source: str, file: RemoteFile, place: Path) -> None:
         part.unlink(missing_ok=True)
 
 
-def _member(archive: Path, members: list[str]) -> bytes:
+def _member(archive: Path, members: list[str], size: int) -> bytes:
     """Read a file inside a zip archive, which may be inside another one."""
     content = archive.read_bytes()
     try:
-        for member in members:
+        for depth, member in enumerate(members, start=1):
             with zipfile.ZipFile(io.BytesIO(content)) as opened:
-                content = opened.read(member)
-    except (zipfile.BadZipFile, KeyError) as error:
+                content = _read_member(opened, member, size if depth == len(members) else LARGEST_ARCHIVE)
+    except _UNUSABLE as error:
         raise OSError(f"what was sent is not the archive that was expected: {error}") from error
     return content
 
 
-def _download(address: str, part: Path, name: str, size: int | None) -> None:
+def _download(address: str, part: Path, name: str, size: int | None, limit: int) -> None:
     """Download to a file, and ask again after passing faults."""
     for attempt in range(1, ATTEMPTS + 1):
         try:
-            _download_once(address, part, name, size)
+            _download_once(address, part, name, size, limit)
             return
         except urllib.error.HTTPError as error:
             error.close()
@@ -215,7 +242,7 @@ def _download(address: str, part: Path, name: str, size: int | None) -> None:
         time.sleep(BACKOFF * 2 ** (attempt - 1))
 
 
-def _download_once(address: str, part: Path, name: str, size: int | None) -> None:
+def _download_once(address: str, part: Path, name: str, size: int | None, limit: int) -> None:
     request = urllib.request.Request(address, headers={"User-Agent": "skfairdp"})
     with urllib.request.urlopen(request, timeout=TIMEOUT) as response, part.open("wb") as stream:
         length = response.headers.get("Content-Length")
@@ -230,8 +257,8 @@ def _download_once(address: str, part: Path, name: str, size: int | None) -> Non
                 received += len(chunk)
                 window_bytes += len(chunk)
                 bar.update(len(chunk))
-                if size is not None and received > size:
-                    raise OSError(f"more than the published {size:,} bytes were sent")
+                if received > limit:
+                    raise OSError(f"more than the expected {limit:,} bytes were sent")
                 now = time.monotonic()
                 if now - window_start > TIMEOUT:
                     if window_bytes < SLOWEST * TIMEOUT:

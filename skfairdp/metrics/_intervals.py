@@ -164,14 +164,15 @@ def bootstrap_interval(
     Returns
     -------
     Interval
-        Named tuple ``(value, lower, upper)``.
+        Named tuple ``(value, lower, upper)``, with ``lower <= value <= upper``.
 
     Notes
     -----
     **Fairness.** Percentile interval over rows resampled with replacement, drawn as multinomial count tables. A gap
     is a largest difference, so that noise alone makes it positive: with small groups the interval of a fair model
-    does not hold 0. With weights that differ inside a cell of the table the draw of their sum is approximated by
-    a normal one.
+    holds 0 only if its measured gap is 0. Resampling adds noise to noise, and can move both percentiles past the
+    measured value; the interval is then widened to hold it, and covers the true gap no less often.
+    With weights that differ inside a cell of the table the draw of their sum is approximated by a normal one.
 
     Examples
     --------
@@ -200,7 +201,8 @@ def bootstrap_interval(
 
     value = statistic(table.counts[None])
     lower, upper = percentile_interval(bootstrap(table, statistic, n_draws, random_state), confidence_level)
-    return Interval(float(value[0]), float(lower), float(upper))
+    estimate, low, high = float(value[0]), float(lower), float(upper)
+    return Interval(estimate, min(low, estimate), max(high, estimate))  # an end that is nan stays so
 
 
 def _worst(counts: np.ndarray) -> np.ndarray:

@@ -20,16 +20,28 @@ def check_writable(path: str | os.PathLike[str]) -> Path:
 
 
 @contextmanager
+def passing_file(path: str | os.PathLike[str], suffix: str) -> Iterator[Path]:
+    """Yield a file of a name of its own beside ``path``, which is removed at the end, however that comes.
+
+    Only its owner may read it; a process that is killed leaves it behind.
+    """
+    path = check_writable(path)
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=suffix, dir=path.parent)
+    os.close(handle)
+    try:
+        yield Path(name)
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(name)
+
+
+@contextmanager
 def whole_file(path: str | os.PathLike[str], *, overwrite: bool = True) -> Iterator[Path]:
     """Yield a temporary name in the same folder, which gets the right name when all went well.
 
     If anything goes wrong, an interruption included, the temporary file is removed and ``path`` is as it was.
     """
-    path = check_writable(path)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
-    os.close(handle)
-    temporary = Path(name)
-    try:
+    with passing_file(path, ".part") as temporary:
         yield temporary
         umask = os.umask(0)
         os.umask(umask)
@@ -37,10 +49,7 @@ def whole_file(path: str | os.PathLike[str], *, overwrite: bool = True) -> Itera
         if overwrite:
             os.replace(temporary, path)
         else:
-            _move_without_overwriting(temporary, path)
-    finally:
-        with suppress(FileNotFoundError):
-            temporary.unlink()
+            _move_without_overwriting(temporary, Path(path))
 
 
 def _move_without_overwriting(temporary: Path, path: Path) -> None:

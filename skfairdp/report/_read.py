@@ -4,6 +4,7 @@ import csv
 import gzip
 import os
 import zlib
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -56,15 +57,19 @@ def readable(path: Path) -> Iterator[None]:
         raise PermissionError(f"{path} may not be read.") from None
 
 
-def open_text(path: Path, zipped: bool) -> TextIO:
+def open_text(path: Path, zipped: bool, newline: str | None = "") -> TextIO:
     """Open a text file; a byte order mark at its beginning is no part of the first name."""
     if zipped:
-        return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
-    return open(path, encoding="utf-8-sig", newline="")
+        return gzip.open(path, "rt", encoding="utf-8-sig", newline=newline)
+    return open(path, encoding="utf-8-sig", newline=newline)
 
 
-def find_separator(path: Path, kind: str, zipped: bool) -> str:
-    """Look at the header: the separator that divides it most often."""
+def find_separator(path: Path, kind: str, zipped: bool, given: str | None = None) -> str:
+    """Return the separator that was given, or else the one that divides the header most often."""
+    if given is not None:
+        if len(given) != 1 or given in '"\r\n':
+            raise ValueError(f"--separator must be one character that is no quote and no line break; got {given!r}.")
+        return given
     if kind == "tsv":
         return "\t"
     with open_text(path, zipped) as file:
@@ -87,6 +92,33 @@ def pyarrow_parquet() -> Any:
     return pyarrow.parquet
 
 
+def text_rows(path: Path, zipped: bool, separator: str) -> Iterator[list[str]]:
+    """Yield the header of a text table, then its rows, without empty lines.
+
+    A row with a value too many or too few is refused: where it broke, nobody knows which value belongs to which
+    name, and a guess can put a value under the name of another column. So is a quote that is opened
+    and not closed, or closed in the middle of a value. The line is counted as an editor counts it.
+    """
+    with open_text(path, zipped) as file:
+        lines = csv.reader(file, delimiter=separator, skipinitialspace=True, strict=True)
+        before = 0  # the last line of the row before
+        try:
+            yield (header := next(lines, []))
+            before, width = lines.line_num, len(header)
+            for row in lines:
+                if len(row) == width:
+                    yield row
+                elif row:
+                    raise csv.Error(f"{_counted(len(row), 'value')}, but the header has {_counted(width, 'name')}")
+                before = lines.line_num
+        except csv.Error as error:
+            raise ValueError(f"{path} cannot be read as a table: line {before + 1}: {error}.") from None
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"
+
+
 def read_table(path: str | os.PathLike[str], *, separator: str | None = None) -> pd.DataFrame:
     """Read a CSV, TSV or Parquet file, the text ones also compressed (``.gz``).
 
@@ -106,24 +138,13 @@ def read_table(path: str | os.PathLike[str], *, separator: str | None = None) ->
         kind, zipped = kind_of(path)
         if kind == "parquet":
             return _read_parquet(path)
-        return pd.read_csv(path, **csv_options(path, kind, zipped, separator), na_values=_MISSING)
-
-
-def csv_options(path: Path, kind: str, zipped: bool, separator: str | None) -> dict[str, Any]:
-    """Return how pandas should read this text file."""
-    options: dict[str, Any] = {
-        "sep": separator or find_separator(path, kind, zipped),
-        "encoding": "utf-8-sig",
-        "compression": "gzip" if zipped else None,
-        "skipinitialspace": True,
-        "low_memory": False,
-    }
-    with open_text(path, zipped) as file:
-        lines = csv.reader(file, delimiter=options["sep"], skipinitialspace=True)
-        header, first = next(lines, []), next(lines, [])
-    if len(first) > len(header):  # pandas would take the first column for names of the rows
-        raise ValueError(f"{path} has more values in a row ({len(first)}) than names in its header ({len(header)}).")
-    return options
+        separator = find_separator(path, kind, zipped, separator)
+        deque(text_rows(path, zipped, separator), maxlen=0)  # pandas pads and shifts what this refuses
+        # pandas gets every line end as \n: it loses the first separator after an empty line that ends in a lone \r.
+        with open_text(path, zipped, newline=None) as file:
+            return pd.read_csv(
+                file, sep=separator, skipinitialspace=True, low_memory=False, index_col=False, na_values=_MISSING
+            )
 
 
 def _read_parquet(path: Path) -> pd.DataFrame:

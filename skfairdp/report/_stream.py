@@ -4,8 +4,10 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +17,11 @@ import pandas as pd
 from skfairdp.accounting import PrivacyGuarantee
 from skfairdp.preprocessing import GaussianPrivatizer, LaplacePrivatizer
 from skfairdp.report._columns import check_choice
-from skfairdp.report._files import check_writable, whole_file
-from skfairdp.report._read import check_exists, csv_options, kind_of, pyarrow_parquet, readable
+from skfairdp.report._files import check_writable, passing_file, whole_file
+from skfairdp.report._read import check_exists, find_separator, kind_of, pyarrow_parquet, readable, text_rows
 
-BLOCK_ROWS = 50_000
+# A block holds so many rows, or fewer where they are wide.
+BLOCK_ROWS, BLOCK_VALUES = 50_000, 1_000_000
 _NUMBER_OF_ROWS = "the number and the order of the rows"
 
 
@@ -48,6 +51,12 @@ def load_privatizer(path: str | os.PathLike[str], columns: Sequence[str]) -> Any
         raise ValueError(f"{path} holds no fitted privatizer, but a {type(privatizer).__name__} without a guarantee.")
     if privatizer.n_features_in_ != len(columns):
         raise ValueError(f"{path} was fitted on {privatizer.n_features_in_} columns; --columns names {len(columns)}.")
+    # Found out here, not by the first block: by then the release would have been charged.
+    names = getattr(privatizer, "get_feature_names_out", lambda: columns)()
+    if len(names) != len(columns):
+        raise ValueError(
+            f"{path} makes {len(names)} columns of {len(columns)}; only one that keeps the columns can be used."
+        )
     return privatizer
 
 
@@ -105,14 +114,20 @@ def blocks_of(
             for batch in file.iter_batches(block_rows, columns=list(wanted)):
                 yield batch.to_pandas()[list(wanted)]
             return
-        options = csv_options(path, kind, zipped, separator)
-        known = [str(name) for name in pd.read_csv(path, **options, nrows=0).columns]
+        rows = text_rows(path, zipped, find_separator(path, kind, zipped, separator))
+        header = next(rows)
         for name in wanted:
-            check_choice(name, known, "column")
-        options |= {"dtype": str, "na_filter": False}  # what is copied is copied as it is written
-        with pd.read_csv(path, **options, usecols=list(wanted), chunksize=block_rows) as blocks:
-            for block in blocks:
-                yield block[list(wanted)]
+            check_choice(name, header, "column")
+            if header.count(name) > 1:
+                raise ValueError(f"{path} has two columns of the name {name!r}; give them different names first.")
+        places = [header.index(name) for name in wanted]
+        while True:
+            values = (row[place] for row in islice(rows, block_rows) for place in places)
+            block = np.fromiter(values, dtype=object).reshape(-1, len(places))
+            if not len(block):
+                return
+            # What is copied is copied as it is written: nothing here is more than text.
+            yield pd.DataFrame(block, columns=list(wanted), dtype=object)
 
 
 class _Writer:
@@ -159,8 +174,13 @@ def privatize_file(
     separator: str | None = None,
     block_rows: int = BLOCK_ROWS,
     overwrite: bool = False,
+    charge: Callable[[PrivacyGuarantee], None] | None = None,
 ) -> tuple[PrivacyGuarantee, int]:
     """Release noisy columns of a file, and write a guarantee beside them.
+
+    The file is read twice. First every row is checked; then the release is charged and a receipt that says
+    "unfinished" is written; only then are rows drawn. So a table that is refused costs nothing, and a process that
+    is killed leaves no row without its receipt.
 
     Parameters
     ----------
@@ -177,9 +197,11 @@ def privatize_file(
     separator : str, optional
         Of text files.
     block_rows : int
-        Rows in memory at a time.
+        Rows in memory at a time, at most.
     overwrite : bool
         Whether existing files may be replaced.
+    charge : callable, optional
+        Is told the guarantee once for the whole file, since every record is in one block only, and raises to refuse it.
 
     Returns
     -------
@@ -200,39 +222,56 @@ def privatize_file(
     scaler = None if bounds is None else Bounds(bounds, columns)
     if not hasattr(privatizer, "privacy_"):
         privatizer.fit(np.zeros((1, len(columns))))
-    n_rows = 0
-    # The receipt gets its name first: a receipt without a file is harmless, a file without a receipt is not.
-    with whole_file(target, overwrite=overwrite) as temporary, whole_file(beside, overwrite=overwrite) as receipt:
-        writer = _Writer(temporary, target)
-        blocks = blocks_of(source, [*columns, *keep], separator, block_rows)
-        try:
+    block_rows = min(block_rows, max(BLOCK_VALUES // (len(columns) + len(keep)), 1))
+
+    def checked_blocks() -> Generator[tuple[np.ndarray, pd.DataFrame], None, None]:
+        before = 0
+        with closing(blocks_of(source, [*columns, *keep], separator, block_rows)) as blocks:
             for block in blocks:
-                if block.empty:
-                    continue
-                values = _numbers(block[list(columns)], n_rows)
+                if not block.empty:
+                    yield _numbers(block[list(columns)], before), block[list(keep)].reset_index(drop=True)
+                before += len(block)
+
+    n_rows = sum(len(values) for values, _ in checked_blocks())
+    if n_rows == 0:
+        raise ValueError(f"{source} has no rows.")
+    guarantee = _scope(privatizer.privacy_, keep, bounds)
+    document = {
+        "guarantee": guarantee.to_dict(),
+        "columns": list(columns),
+        "kept_unprotected": list(keep),
+        "bounds": bounds,
+        "rows": n_rows,
+    }
+    # A receipt without a file is harmless, a file without a receipt is not. What is opened last is closed first: the
+    # receipt gets its name before the file does, and the unfinished one goes when the file has its name, or is gone.
+    with (
+        passing_file(target, ".guarantee.json") as unfinished,
+        whole_file(target, overwrite=overwrite) as part,
+        whole_file(beside, overwrite=overwrite) as receipt,
+    ):
+        if charge is not None:
+            charge(guarantee)
+        _write_receipt(unfinished, document | {"unfinished": True, "file": part.name})
+        n_written = 0
+        with closing(_Writer(part, target)) as writer, closing(checked_blocks()) as blocks:
+            for values, kept in blocks:
                 values = values if scaler is None else scaler.scale(values)
                 noisy = np.asarray(privatizer.transform(values))
                 noisy = noisy if scaler is None else scaler.unscale(noisy)
-                released = pd.DataFrame(noisy, columns=list(columns))
-                writer.write(pd.concat([released, block[list(keep)].reset_index(drop=True)], axis=1))
-                n_rows += len(block)
-        finally:
-            blocks.close()
-            writer.close()
-        if n_rows == 0:
-            raise ValueError(f"{source} has no rows.")
-        guarantee = _scope(privatizer.privacy_, keep, bounds)
-        document = {
-            "guarantee": guarantee.to_dict(),
-            "columns": list(columns),
-            "kept_unprotected": list(keep),
-            "bounds": bounds,
-            "rows": n_rows,
-            "file": target.name,
-            "sha256": _digest(temporary),
-        }
-        receipt.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+                writer.write(pd.concat([pd.DataFrame(noisy, columns=list(columns)), kept], axis=1))
+                n_written += len(values)
+        if n_written != n_rows:
+            raise ValueError(f"{source} had {n_rows:,} rows when it was checked, and {n_written:,} when it was read.")
+        _write_receipt(receipt, document | {"file": target.name, "sha256": _digest(part)})
     return guarantee, n_rows
+
+
+def _write_receipt(path: Path, document: dict[str, Any]) -> None:
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+        file.flush()
+        os.fsync(file.fileno())  # on the disk before any row is
 
 
 def _numbers(block: pd.DataFrame, before: int) -> np.ndarray:

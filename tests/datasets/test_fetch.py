@@ -5,10 +5,12 @@ import gzip
 import hashlib
 import io
 import os
+import struct
 import subprocess
 import sys
 import threading
 import time
+import tracemalloc
 import zipfile
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -24,9 +26,9 @@ def remote(*sources, content=CONTENT, path="set/table.csv"):
     return RemoteFile(path, hashlib.sha256(content).hexdigest(), len(content), sources)
 
 
-def zipped(**members):
+def zipped(compression=zipfile.ZIP_STORED, **members):
     stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w") as archive:
+    with zipfile.ZipFile(stream, "w", compression) as archive:
         for name, content in members.items():
             archive.writestr(name, content)
     return stream.getvalue()
@@ -128,6 +130,72 @@ def test_a_file_may_be_stored_packed(tmp_path):
     (tmp_path / "set/table.csv.gz").unlink()
     (tmp_path / "set/table.csv.zip").write_bytes(zipped(**{"table.csv": CONTENT}))
     assert read(file, tmp_path, False) == CONTENT
+
+
+@contextlib.contextmanager
+def little_memory(most=8_000_000):
+    """Whatever happens within takes no more memory than this."""
+    tracemalloc.start()
+    try:
+        yield
+        assert tracemalloc.get_traced_memory()[1] < most
+    finally:
+        tracemalloc.stop()
+
+
+def understated(archive, size, said):
+    """The archive, with another size of its member in both places where zip files keep it."""
+    assert archive.count(struct.pack("<I", size)) == 2
+    return archive.replace(struct.pack("<I", size), struct.pack("<I", said))
+
+
+LARGE = 50_000_000
+SWELLING = zipped(zipfile.ZIP_DEFLATED, **{"table.csv": bytes(LARGE)})
+#: Archives of some 50 kB that unpack to 50 MB, where 100 kB are expected, and what is said of them.
+BOMBS = {
+    "honest": (SWELLING, "table.csv in it has 50,000,000 bytes, more than the expected 102,400"),
+    "lying": (understated(SWELLING, LARGE, len(CONTENT)), "Bad CRC-32"),
+    "lying, in another packing": (
+        understated(zipped(zipfile.ZIP_BZIP2, **{"table.csv": bytes(LARGE)}), LARGE, len(CONTENT)),
+        "packed in a way",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", BOMBS)
+@pytest.mark.parametrize("place", ["sent", "stored"])
+def test_an_archive_that_swells_is_not_unpacked(server, tmp_path, kind, place):
+    archive, said = BOMBS[kind]
+    if place == "sent":
+        file, error, left = remote(server.page("/outer.zip", good(archive)) + "!table.csv"), ConnectionError, []
+    else:
+        file, error, left = remote(), OSError, ["set/table.csv.zip"]
+        (tmp_path / "set").mkdir()
+        (tmp_path / "set/table.csv.zip").write_bytes(archive)
+    with little_memory(), pytest.raises(error, match=said):
+        read(file, tmp_path, True)
+    assert files_below(tmp_path) == left
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_a_stored_file_that_is_too_large_is_not_read(tmp_path, suffix):
+    (tmp_path / "set").mkdir()
+    content = bytes(LARGE)
+    (tmp_path / f"set/table.csv{suffix}").write_bytes(gzip.compress(content) if suffix else content)
+    with little_memory(), pytest.raises(OSError, match=r"more than the expected 102,400 bytes\. Remove it"):
+        read(remote(), tmp_path, True)
+
+
+def test_an_archive_in_an_archive_is_limited_as_well(server, tmp_path, monkeypatch):
+    monkeypatch.setattr(_fetch, "LARGEST_ARCHIVE", 1_000_000)
+    archive = zipped(zipfile.ZIP_DEFLATED, **{"inner.zip": zipped(**{"table.csv": bytes(LARGE)})})
+    file = remote(server.page("/outer.zip", good(archive)) + "!inner.zip!table.csv")
+    with little_memory(), pytest.raises(ConnectionError, match=r"inner\.zip in it has 50,000,\d+ bytes, more than"):
+        read(file, tmp_path, True)
+    large = remote(server.page("/large.zip", good(zipped(**{"table.csv": bytes(2_000_000)}))) + "!table.csv")
+    with pytest.raises(ConnectionError, match="more than the expected 1,000,000 bytes were sent"):
+        read(large, tmp_path, True)
+    assert files_below(tmp_path) == []
 
 
 @pytest.mark.parametrize("suffix", ["", ".gz", ".zip"])
@@ -233,7 +301,7 @@ def test_a_page_that_is_not_there_is_not_asked_again(server, tmp_path):
 @pytest.mark.parametrize("wrong", [b"x" * len(CONTENT), CONTENT + b"more"], ids=["other bytes", "too long"])
 def test_a_wrong_checksum_is_refused_and_the_next_source_is_asked(server, tmp_path, wrong):
     bad = server.page("/bad", good(wrong))
-    with pytest.raises(ConnectionError, match=r"sha256|more than the published"):
+    with pytest.raises(ConnectionError, match=r"sha256|more than the expected"):
         read(remote(bad), tmp_path, True)
     assert files_below(tmp_path) == []
     assert read(remote(bad, server.page("/good", good())), tmp_path, True) == CONTENT

@@ -143,6 +143,24 @@ def test_every_metric_has_an_interval_around_its_value(metric):
     assert narrow.upper - narrow.lower < upper - lower
 
 
+@pytest.mark.parametrize("metric", ["tpr_gap", "accuracy_gap", "demographic_parity_gap", "worst_group_accuracy"])
+def test_an_interval_holds_its_own_value(metric):
+    """Eight small groups of equal rates: every resampled gap is larger than the gap, which is 0."""
+    groups = np.repeat(np.arange(8), 10)
+    y_true, y_pred = np.ones(80, dtype=int), np.tile([1, 0], 40)
+    y_true[::10] = 0
+    y_pred[::10] = 1
+    value, lower, upper = bootstrap_interval(metric, y_true, y_pred, sensitive_features=groups, random_state=0)
+    assert lower <= value <= upper
+
+    table = group_table(y_true, y_pred, sensitive_features=groups)
+    how = ("binary", 1) if metric in ("tpr_gap", "demographic_parity_gap") else ("rms", None)
+    draws = intervals.bootstrap(table, lambda counts: intervals._STATISTICS[metric](counts, *how), 1000, 0)
+    ends = intervals.percentile_interval(draws, 0.95)
+    assert not ends[0] <= value <= ends[1], "the percentiles alone must miss it, or this is no test"
+    assert (lower, upper) == (min(ends[0], value), max(ends[1], value))
+
+
 def test_the_seed_decides_and_blocks_do_not_matter(monkeypatch):
     y_true, y_pred, groups, _ = data()
     args = {"sensitive_features": groups, "interval": "bootstrap", "n_draws": 200}

@@ -169,16 +169,6 @@ def test_the_separator_is_found(tmp_path, separator):
     assert frame["c"].tolist() == [3]
 
 
-def test_rows_longer_than_the_header_are_refused(tmp_path):
-    path = tmp_path / "table.csv"
-    path.write_text("a,b\n1,2,3\n4,5,6\n")
-    with pytest.raises(ValueError, match=r"more values in a row \(3\) than names in its header \(2\)"):
-        read_table(path)
-    path.write_text("a,b\n1,2\n4,5,6\n")
-    with pytest.raises(ValueError, match="cannot be read as a table"):
-        read_table(path)
-
-
 def test_parquet_without_pyarrow_is_told(tmp_path, monkeypatch):
     (tmp_path / "t.parquet").write_bytes(b"PAR1")
     monkeypatch.setitem(__import__("sys").modules, "pyarrow.parquet", None)

@@ -1,8 +1,10 @@
 """A privatised file has exactly the noise its guarantee pays for, and is there whole or not at all."""
 
+import csv
 import gzip
 import hashlib
 import json
+import random
 
 import joblib
 import numpy as np
@@ -10,8 +12,10 @@ import pandas as pd
 import pytest
 
 from skfairdp import LaplacePrivatizer, OMEEncoder
+from skfairdp.exceptions import BudgetExceededError
 from skfairdp.report import _stream
 from skfairdp.report._files import whole_file, write_text
+from skfairdp.report._read import read_table
 from skfairdp.report._stream import load_privatizer, make_privatizer, parse_bounds, privatize_file
 
 
@@ -103,6 +107,9 @@ def test_what_is_no_privatizer_is_refused(tmp_path):
     (tmp_path / "junk").write_bytes(b"junk")
     with pytest.raises(ValueError, match="does not hold a privatizer that can be loaded"):
         load_privatizer(tmp_path / "junk", ["a"])
+    joblib.dump(OMEEncoder().fit(np.eye(3)[:, :2]), tmp_path / "bits.joblib")
+    with pytest.raises(ValueError, match="makes 20 columns of 2"):
+        load_privatizer(tmp_path / "bits.joblib", ["a", "b"])
     joblib.dump(OMEEncoder(), tmp_path / "unfitted.joblib")
     with pytest.raises(ValueError, match="without a guarantee"):
         load_privatizer(tmp_path / "unfitted.joblib", ["a"])
@@ -125,6 +132,140 @@ def test_nothing_is_overwritten_without_being_asked(people, tmp_path):
         release(people, target)
     with pytest.raises(ValueError, match="the same file"):
         release(people, people, overwrite=True)
+
+
+FINE = "name,age,zip\nDoe,1,75001\nRoe,2,75002\n"
+#: Tables with one row that has a value too many or too few, and the line on which an editor shows that row.
+RAGGED = {
+    "too many, first": ("t.csv", "name,age,zip\nDoe,1,77,75001\nRoe,2,75002\n", 2),
+    "too many, later": ("t.csv", FINE + "Poe,1,77,75001\n", 4),
+    "too many, far on": ("t.csv", FINE + "Poe,3,75003\n" * 2000 + "Doe,1,77,75001\n" + "Poe,3,75003\n", 2004),
+    "too many in every row": ("t.csv", "name,age,zip\n" + "Doe,1,77,75001\n" * 3, 2),
+    "separator at the end": ("t.csv", FINE + "Poe,3,75003,\n", 4),
+    "too few": ("t.csv", FINE + "Poe,75003\n", 4),
+    "no end of line": ("t.csv", FINE + "Poe,75003", 4),
+    "only spaces": ("t.csv", FINE + "  \n", 4),
+    "after a quoted line break": ("t.csv", FINE + '"P\no\ne",3,75003\nDoe,1,77,75001\n', 7),
+    "with a quoted line break": ("t.csv", FINE + '"D\no\ne",1,77,75001\n', 4),
+    "after empty lines": ("t.csv", FINE + "\n\nDoe,1,77,75001\n", 6),
+    "separator in quotes": ("t.csv", FINE + '"Doe, J",1,75001\n"Doe, J",1,77,75001\n', 5),
+    "byte order mark": ("t.csv", "\ufeff" + FINE + "Doe,1,77,75001\n", 4),
+    "Windows": ("t.csv", (FINE + '"D\no\ne",3,75003\nDoe,1,77,75001\n').replace("\n", "\r\n"), 7),
+    "old Macintosh": ("t.csv", (FINE + "Doe,1,77,75001\n").replace("\n", "\r"), 4),
+    "compressed": ("t.csv.gz", FINE + "Doe,1,77,75001\n", 4),
+    "tabs": ("t.tsv", (FINE + "Doe,1,77,75001\n").replace(",", "\t"), 4),
+    "semicolons": ("t.csv", (FINE + "Doe,1,77,75001\n").replace(",", ";"), 4),
+    "open quote": ("t.csv", FINE + 'Doe,1,"75001\nRoe,77,75002\n', 4),
+    "quote closed too early": ("t.csv", FINE + '"Doe" J,1,75001\n', 4),
+}
+
+
+@pytest.mark.parametrize("name", RAGGED)
+def test_a_row_of_another_length_is_refused_with_its_line(tmp_path, name):
+    file, text, line = RAGGED[name]
+    path = tmp_path / file
+    path.write_bytes(gzip.compress(text.encode()) if file.endswith("gz") else text.encode())
+    told = []
+    with pytest.raises(ValueError, match=rf"cannot be read as a table: line {line}: "):
+        release(path, tmp_path / "out.csv", columns=["age"], keep=["zip"], charge=told.append)
+    assert told == []
+    assert listing(tmp_path) == [file]
+    with pytest.raises(ValueError, match=rf"cannot be read as a table: line {line}: "):
+        read_table(path)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_an_empty_line_shifts_nothing(tmp_path, end):
+    """pandas swallows the separator that follows an empty line when lines end in a lone carriage return."""
+    (tmp_path / "t.csv").write_bytes(FINE.replace("\n", end).encode() + f"{end},77,75003{end}{end}".encode())
+    release(tmp_path / "t.csv", tmp_path / "out.csv", columns=["age"], keep=["name", "zip"])
+    kept = pd.read_csv(tmp_path / "out.csv", dtype=str, na_filter=False)
+    assert kept["name"].tolist() == ["Doe", "Roe", ""]
+    assert kept["zip"].tolist() == ["75001", "75002", "75003"]
+    assert read_table(tmp_path / "t.csv")["zip"].tolist() == [75001, 75002, 75003]
+
+
+def test_two_readers_see_the_same_table(tmp_path):
+    """What read_table accepts of 3,000 hostile texts, the csv module reads in the same way, value by value."""
+    rng = random.Random(0)
+    path, accepted = tmp_path / "t.csv", 0
+    for separator in ",\t;":
+        for _ in range(1000):
+            header = separator.join("xyz"[: rng.randint(2, 3)])
+            body = "".join(rng.choice('aab""\n\n\r ' + 3 * separator) for _ in range(rng.randint(1, 14)))
+            path.write_bytes(f"{header}\n{body}".encode())
+            try:
+                frame = read_table(path, separator=separator)
+            except ValueError:
+                continue
+            with open(path, newline="") as file:
+                rows = [row for row in csv.reader(file, delimiter=separator, skipinitialspace=True) if row][1:]
+            expected = [[value.replace("\r\n", "\n").replace("\r", "\n") for value in row] for row in rows]
+            assert frame.astype(object).where(frame.notna(), "").to_numpy().tolist() == expected, body
+            accepted += len(expected) > 0
+    assert accepted > 200, "the texts must not all be refused"
+
+
+@pytest.mark.parametrize("separator", ["", "::", '"', "\n"])
+def test_what_is_no_separator_is_refused(people, separator):
+    with pytest.raises(ValueError, match="--separator must be one character"):
+        read_table(people, separator=separator)
+
+
+def test_a_name_that_two_columns_have_is_refused(tmp_path):
+    (tmp_path / "t.csv").write_text("age,age,zip\n1,77,75001\n")
+    with pytest.raises(ValueError, match="two columns of the name 'age'"):
+        release(tmp_path / "t.csv", tmp_path / "out.csv", columns=["age"])
+
+
+def test_the_price_is_paid_once_and_before_any_row_is_drawn(people, tmp_path, monkeypatch):
+    """Rows are on disk only while a charge and a receipt that names their file are there."""
+    events = []
+
+    def charge(guarantee):
+        assert not any(part.stat().st_size for part in tmp_path.glob(".out.csv.*.part"))
+        events.append(guarantee)
+
+    def write(self, block, _write=_stream._Writer.write):
+        (receipt,) = tmp_path.glob(".out.csv.*.guarantee.json")
+        document = json.loads(receipt.read_text())
+        assert document["unfinished"] is True
+        assert document["guarantee"] == events[0].to_dict()
+        assert (document["file"], document["rows"]) == (self.path.name, 3000)
+        events.append("block")
+        _write(self, block)
+
+    monkeypatch.setattr(_stream._Writer, "write", write)
+    guarantee, _ = release(people, tmp_path / "out.csv", charge=charge)
+    assert events == [guarantee] + ["block"] * 5
+    assert listing(tmp_path) == ["out.csv", "out.csv.guarantee.json", "people.csv"]
+    assert "unfinished" not in json.loads((tmp_path / "out.csv.guarantee.json").read_text())
+
+
+def test_a_release_that_is_not_paid_for_leaves_nothing(people, tmp_path):
+    def refuse(guarantee):
+        raise BudgetExceededError("too dear")
+
+    with pytest.raises(BudgetExceededError, match="too dear"):
+        release(people, tmp_path / "out.csv", charge=refuse)
+    assert listing(tmp_path) == ["people.csv"]
+
+
+def test_a_table_that_changes_while_it_is_read_is_refused(people, tmp_path):
+    def charge(guarantee):
+        people.write_text(people.read_text() + "30,40,007\n")
+
+    with pytest.raises(ValueError, match="had 3,000 rows when it was checked, and 3,001 when it was read"):
+        release(people, tmp_path / "out.csv", charge=charge)
+    assert listing(tmp_path) == ["people.csv"]
+
+
+def test_wide_rows_come_in_shorter_blocks(people, tmp_path, monkeypatch):
+    monkeypatch.setattr(_stream, "BLOCK_VALUES", 300)
+    heights = []
+    monkeypatch.setattr(_stream._Writer, "write", lambda self, block: heights.append(len(block)))
+    release(people, tmp_path / "out.csv", keep=["name"])
+    assert heights == [100] * 30
 
 
 @pytest.mark.parametrize("fault", ["bad row", "interrupt", "full disk"])
