@@ -7,9 +7,11 @@ one who sees two releases that start from it. A ``Generator`` or ``RandomState``
 is trained and how rows are split, but never the noise of a release: scikit-learn's ``clone``
 copies it, and two copies would draw the same noise.
 
-A stream draws its words once. A copy of it (``copy``, ``pickle``, a forked process) reads
-the operating system instead, because two holders of the same noise give away the
-difference of their rows.
+A stream draws its words once. In another process (a fork, or a pickle sent to a worker) it
+reads the operating system instead, because two holders of the same noise give away the
+difference of their rows. A copy of a seeded stream in the same process continues where the
+original stood, as seeds promise, and has an identity of its own: releases of both together
+cost infinity.
 """
 
 import hashlib
@@ -69,7 +71,10 @@ class RandomStream:
         self._generator = np.random.Generator(np.random.PCG64DXSM(seed_sequence))
 
     def __reduce__(self) -> tuple:
-        return RandomStream, ()  # copies and pickles must not repeat the words that the original is going to draw
+        self._wake()
+        return (
+            (RandomStream, ()) if self.identity is None else (_copy_of, (self.identity, self._token, self._generator))
+        )
 
     def _wake(self) -> None:
         """Start anew in a forked child: its parent goes on with the words that both remember."""
@@ -111,6 +116,15 @@ class RandomStream:
             return [RandomStream() for _ in range(n)]
         words = self.uint64(4 * n).reshape(n, 4)
         return [RandomStream(np.random.SeedSequence([int(word) for word in row])) for row in words]
+
+
+def _copy_of(identity: SeedIdentity, token: bytes, generator: np.random.Generator) -> RandomStream:
+    """Make the copy of a seeded stream: it goes on in the same process, and starts anew in another one."""
+    stream = RandomStream()
+    if token == process_token():
+        stream.secure, stream.identity = False, SeedIdentity(identity.seed, os.urandom(8).hex())
+        stream._generator = generator
+    return stream
 
 
 def random_stream(random_state: "RandomState | RandomStream" = None) -> RandomStream:

@@ -13,6 +13,8 @@ from skfairdp import (
     LEACEEraser,
     OMEEncoder,
     PATEClassifier,
+    PrivateScaler,
+    PublicScaler,
     WordDropout,
 )
 
@@ -45,6 +47,8 @@ ESTIMATORS: list = [
         DecisionTreeClassifier(max_depth=3), n_teachers=10, epsilon=8.0, labels="hard", student=LogisticRegression()
     ),
     PATEClassifier(n_teachers=20, epsilon=30.0, labels="confident", threshold=1.0, student="network"),
+    PrivateScaler(epsilon=8.0, bounds=(-20, 20)),
+    PublicScaler(bounds=(-20, 20)),
     WordDropout(),
 ]
 

@@ -88,14 +88,20 @@ def test_words_cover_their_whole_range():
         assert max(ones) < 2300
 
 
-@pytest.mark.parametrize("random_state", [None, 0])
-def test_a_copy_never_draws_the_words_of_the_original(random_state):
-    stream = random_stream(random_state)
+def test_a_copy_never_draws_the_words_of_the_original():
+    stream = random_stream(None)
+    drawn = [words(one) for one in (stream, pickle.loads(pickle.dumps(stream)), copy.deepcopy(stream))]
+    assert len({word for row in drawn for word in row}) == 3 * 64
+
+
+def test_a_seeded_copy_goes_on_under_an_identity_of_its_own():
+    stream = random_stream(0)
     words(stream)
-    copies = [pickle.loads(pickle.dumps(stream)), copy.deepcopy(stream), copy.copy(stream)]
-    drawn = [words(one) for one in (*copies, stream)]
-    assert len({word for row in drawn for word in row}) == 4 * 64
-    assert all(one.secure for one in copies)
+    copies = [pickle.loads(pickle.dumps(stream)), copy.deepcopy(stream)]
+    expected = words(stream)
+    assert all(words(one) == expected for one in copies)
+    assert len({one.identity.stream for one in (stream, *copies)}) == 3
+    assert {one.identity.seed for one in (stream, *copies)} == {stream.identity.seed}
 
 
 @pytest.mark.parametrize("make", [np.random.default_rng, np.random.RandomState])

@@ -8,12 +8,13 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, fields
+from dataclasses import KW_ONLY, dataclass, fields, replace
 from typing import Any
 
+from skfairdp._rng import SeedIdentity
 from skfairdp._validation import check_count, check_delta, check_epsilon
 from skfairdp.accounting._composition import composed_price
-from skfairdp.accounting._events import Events, ReleaseEvent, merge_events, repeats_noise
+from skfairdp.accounting._events import Events, ReleaseEvent, merge_events, repeats_noise, with_seed
 
 ONE_RELEASE = "one release of each record; releasing the same record again costs again"
 TRAINING_DATA = "the rows that anything before the mechanism was fitted on"
@@ -111,6 +112,21 @@ class PrivacyGuarantee:
         """
         return cls(event.epsilon, event.delta, events=((event, 1),), **words)
 
+    def with_seed(self, seed: SeedIdentity | None) -> "PrivacyGuarantee":
+        """Return the same receipt for noise from another stream.
+
+        Parameters
+        ----------
+        seed : SeedIdentity or None
+            Of the stream; ``None`` for noise that nobody can replay.
+
+        Returns
+        -------
+        PrivacyGuarantee
+        """
+        scope = tuple(sentence for sentence in self.does_not_cover if sentence != KNOWN_SEED)
+        return replace(self, events=with_seed(self._events, seed), does_not_cover=scope)
+
     def _keep(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)  # the only way to normalise a field of a frozen dataclass
 
@@ -159,6 +175,7 @@ class PrivacyGuarantee:
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         values["does_not_cover"] = list(values["does_not_cover"])
         values["events"] = [{**event.to_dict(), "times": n} for event, n in self._events]
+        values["reproducible"] = self.reproducible  # said by the events too; here for people who read the file
         return {name: str(v) if isinstance(v, float) and math.isinf(v) else v for name, v in values.items()}
 
     @classmethod
@@ -166,6 +183,7 @@ class PrivacyGuarantee:
         """Read back what :meth:`to_dict` wrote."""
         numbers = ("epsilon", "delta", "published_epsilon")
         read: dict[str, Any] = {k: float(v) if k in numbers and v is not None else v for k, v in values.items()}
+        del read["reproducible"]
         read["does_not_cover"] = tuple(read["does_not_cover"])
         read["events"] = tuple((ReleaseEvent.from_dict(event), event["times"]) for event in values["events"])
         return cls(**read)

@@ -23,6 +23,7 @@ from skfairdp.accounting import (
     gnmax_mu,
     gnmax_noise_scale,
     renyi_epsilon,
+    renyi_epsilons,
 )
 from skfairdp.mechanisms._mechanism import Mechanism
 from skfairdp.mechanisms._votes import (
@@ -351,8 +352,7 @@ def _binary_noise_scale(n_queries: int, n_voting: int, epsilon: float, delta: fl
     # Any set of orders proves a bound; those near the best one prove nearly the best.
     rdp = n_queries * binary_vote_rdp(n_voting, 0.8 * high)
     orders = np.asarray(DEFAULT_ORDERS)
-    bounds = rdp + np.log1p(-1 / orders) - (math.log(delta) + np.log(orders)) / (orders - 1)
-    best = int(bounds.argmin())
+    best = int(renyi_epsilons(rdp, delta, orders).argmin())
     chosen = orders[max(0, best - 40) : best + 41]
     low, gaussian = 0.6 * high, True
     for _ in range(_STEPS):

@@ -42,9 +42,8 @@ class _Scaler(OneToOneFeatureMixin, TransformerMixin, SkfairdpEstimator):
         """
         check_is_fitted(self)
         X = validate_data(self, X, dtype=(np.float64, np.float32), reset=False)
-        if self._limits is not None:
-            X = np.clip(X, *self._limits)
-        return ((X - self.center_) / self.scale_).astype(X.dtype, copy=False)
+        values = X if self._limits is None else np.clip(X, *self._limits)
+        return ((values - self.center_) / self.scale_).astype(X.dtype, copy=False)
 
     def _learned_in_clear(self) -> None:
         return None

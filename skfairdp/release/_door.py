@@ -3,6 +3,7 @@
 from contextvars import ContextVar
 from typing import Any
 
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skfairdp._rng import RandomStream
@@ -23,12 +24,8 @@ class ReleaseMixin:
     method that hands out noisy values calls :meth:`_release`, and nothing else draws. An estimator that releases
     in ``fit`` itself calls :meth:`_let_out`.
 
-    Attributes
-    ----------
-    mechanism_ : Mechanism
-        What draws the noise; parameters that are changed after ``fit`` do not reach it.
-    privacy_ : PrivacyGuarantee
-        What one release costs each of its rows.
+    The fitted estimator then has ``mechanism_``, which parameters that are changed later do not reach, and
+    ``privacy_``, what one release costs each of its rows.
 
     Examples
     --------
@@ -85,11 +82,16 @@ class ReleaseMixin:
     def _let_out(self, values: Any, mechanism: Mechanism, stream: RandomStream, guarantee: PrivacyGuarantee) -> Any:
         """Check, spend, draw: in this order, so that neither a mistake nor a refusal costs or tells anything."""
         mechanism.check(values)
+        guarantee = _as_drawn(guarantee, stream)
         own_rows = _releases_its_own_rows.get() is self
         price = price_in_program(self, guarantee, self._learned_in_clear() if own_rows else None)
         charge_release(price, source=type(self).__name__)
         return mechanism.release(values, stream)
 
+    def _can_transform(self) -> bool:
+        return hasattr(self, "transform")
+
+    @available_if(_can_transform)
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
         """Fit, then release the same rows.
 
@@ -127,3 +129,12 @@ class ReleaseMixin:
             super().__setstate__(state)  # type: ignore[misc]
         else:
             self.__dict__.update(state)
+        if "_stream" in self.__dict__ and "privacy_" in self.__dict__:
+            self.privacy_ = _as_drawn(self.privacy_, self._stream)
+
+
+def _as_drawn(guarantee: PrivacyGuarantee, stream: RandomStream) -> PrivacyGuarantee:
+    """Say from which stream the noise comes now: that of a copy is another one than that of the original."""
+    if all(event.seed == stream.identity for event, _ in guarantee.events or ()):
+        return guarantee
+    return guarantee.with_seed(stream.identity)

@@ -33,9 +33,8 @@ from skfairdp.report._result import AuditResult, versions
 from skfairdp.report._split import folds, hold_out
 
 PROBE_COST = 6.0  # an attack on a representation, relative to a logistic regression
-_PREPARATION = (
-    "what the preparation of the columns learned from the rows (medians, scales, categories), and the choice between "
-    "methods"
+_READING = (
+    "how the table was read (which columns were left out, what counts as missing), and the choice between methods"
 )
 
 
@@ -103,7 +102,7 @@ class Audit:
             for k, model in enumerate(models):
                 for f, (fit, valid) in enumerate(self.folds):
                     copy = model if method.fitted else clone(model)
-                    call = delayed(train)(copy, self.table, fit, valid, method.fitted)
+                    call = delayed(train)(copy, self.table, fit, valid, method.fitted, method.public_share)
                     tasks.append(((k, f), method.cost, f"{method.name}: tuning", call))
             results = self._run(tasks, progress)
             failure = next((one.failure for one in results.values() if one.failure is not None), None)
@@ -144,7 +143,14 @@ class Audit:
         for method in self.methods:
             if method.name in self.tuned:
                 call = delayed(train_and_attack)(
-                    self.tuned[method.name], self.table, self.train, self.test, self.probed, method.fitted, seed
+                    self.tuned[method.name],
+                    self.table,
+                    self.train,
+                    self.test,
+                    self.probed,
+                    method.fitted,
+                    method.public_share,
+                    seed,
                 )
                 tasks.append((method.name, method.cost + PROBE_COST, f"{method.name}: measuring", call))
         results = self._run(tasks, progress)
@@ -229,7 +235,7 @@ class Audit:
     def _guarantees(self, method: Method, model: Any) -> list[PrivacyGuarantee]:
         found = guarantees_of(model)
         if method.protects.startswith("the training rows"):
-            found = [replace(g, does_not_cover=(*g.does_not_cover, _PREPARATION)) for g in found]
+            found = [replace(g, does_not_cover=(*g.does_not_cover, _READING)) for g in found]
         return found
 
     def _privacy_figures(self, method: Method, guarantees: list[PrivacyGuarantee]) -> dict[str, Any]:

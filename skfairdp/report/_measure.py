@@ -11,7 +11,9 @@ import numpy as np
 import pandas as pd
 import sklearn
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import accuracy_score, balanced_accuracy_score
+from sklearn.pipeline import Pipeline
 
 from skfairdp import exceptions
 from skfairdp.accounting import PrivacyGuarantee
@@ -26,6 +28,7 @@ from skfairdp.metrics import (
     route_sensitive_features,
     worst_group_accuracy,
 )
+from skfairdp.release import pipeline_guarantee
 from skfairdp.report._prepare import PreparedTable
 
 #: Warnings that are findings: they go into the report. Others stay warnings.
@@ -87,14 +90,21 @@ def rows_for(model: Any, table: PreparedTable, rows: np.ndarray, fitted: bool) -
     return table.raw[list(names)].iloc[rows]
 
 
-def train(model: Any, table: PreparedTable, train_rows: np.ndarray, asked: np.ndarray, fitted: bool) -> Trained:
+def train(
+    model: Any,
+    table: PreparedTable,
+    train_rows: np.ndarray,
+    asked: np.ndarray,
+    fitted: bool,
+    public_share: float = 0.0,
+) -> Trained:
     """Fit a model, unless it comes fitted, and predict the rows that are asked for."""
     result = Trained()
     try:
         with collected(result.findings), sklearn.config_context(enable_metadata_routing=True):
             started = time.perf_counter()
             if not fitted:
-                _fit(model, table, train_rows)
+                _fit(model, table, train_rows, public_share)
             result.seconds = time.perf_counter() - started
             predicted = np.asarray(model.predict(rows_for(model, table, asked, fitted)))
         unknown = set(np.unique(predicted).tolist()) - set(table.classes)
@@ -107,13 +117,27 @@ def train(model: Any, table: PreparedTable, train_rows: np.ndarray, asked: np.nd
     return result
 
 
-def _fit(model: Any, table: PreparedTable, rows: np.ndarray) -> None:
+def _fit(model: Any, table: PreparedTable, rows: np.ndarray, public_share: float) -> None:
+    if public_share > 0:
+        _fit_beside_public_rows(model, table, rows, public_share)
+        return
     route_sensitive_features(model)
     routing = model.get_metadata_routing() if hasattr(model, "get_metadata_routing") else None
     metadata = {}
     if routing is not None and routing.consumes("fit", ["sensitive_features"]):
         metadata["sensitive_features"] = table.sensitive.iloc[rows]
     model.fit(table.X.iloc[rows], table.y[rows], **metadata)
+
+
+def _fit_beside_public_rows(model: Pipeline, table: PreparedTable, rows: np.ndarray, share: float) -> None:
+    """Learn the preparation of columns from public rows alone: learned from private ones, it would tell of them."""
+    order = np.random.default_rng(model[-1].random_state).permutation(rows)  # looks at no value of a row
+    n_public = max(1, round(share * len(rows)))
+    public, private = table.X.iloc[order[:n_public]], order[n_public:]
+    model.steps[0] = (model.steps[0][0], FrozenEstimator(model[0].fit(public)))
+    model.set_params(transform_input=["public"])
+    model[-1].set_fit_request(public=True)
+    model.fit(table.X.iloc[private], table.y[private], public=public)
 
 
 def represent(model: Any, X: pd.DataFrame) -> tuple[np.ndarray, str]:
@@ -157,13 +181,14 @@ def train_and_attack(
     test: np.ndarray,
     probed: np.ndarray,
     fitted: bool,
+    public_share: float,
     seed: int,
 ) -> tuple[Trained, Attacked | None]:
     """Train on all training rows, predict the test rows, and attack what is given away of the probed ones.
 
     All in one process: a seeded model that travels to another one draws other noise there.
     """
-    trained = train(model, table, train_rows, test, fitted)
+    trained = train(model, table, train_rows, test, fitted, public_share)
     if trained.failure is not None:
         return trained, None
     return trained, attack_model(trained.model, table, probed, fitted, seed)
@@ -219,8 +244,17 @@ def rates_of(table: PreparedTable, rows: np.ndarray, predicted: np.ndarray) -> p
 
 
 def guarantees_of(model: Any) -> list[PrivacyGuarantee]:
-    """Collect the guarantees of a model and of its steps."""
-    found = [model.privacy_] if isinstance(getattr(model, "privacy_", None), PrivacyGuarantee) else []
-    for _, step in getattr(model, "steps", ()):
-        found += guarantees_of(step)
-    return found
+    """Say what a whole model costs: rows that it was fitted on where it protects those, else rows that it is given.
+
+    Empty for a model in which nothing is private.
+    """
+    for rows in ("fitted", "new"):
+        guarantee = pipeline_guarantee(model, rows=rows)
+        if guarantee.mechanism != "none" and (rows == "new" or _protects_fitted_rows(model)):
+            return [guarantee]
+    return []
+
+
+def _protects_fitted_rows(model: Any) -> bool:
+    last = model[-1] if isinstance(model, Pipeline) else model
+    return _protects_fitted_rows(last) if isinstance(last, Pipeline) else getattr(last, "_protects_fitted_rows", False)

@@ -17,6 +17,7 @@ from skfairdp.preprocessing import INLPEraser, LEACEEraser
 from skfairdp.report._columns import check_choice
 
 _BATCH = 256
+_PUBLIC_SHARE = 0.25
 _STEPS = 300  # gradient steps of a network; small tables are passed through more often
 
 
@@ -57,6 +58,9 @@ class Method:
         Whether the estimator takes the table's own columns instead of prepared numbers.
     fitted : bool
         Whether the estimator comes fitted, and stays as it is.
+    public_share : float
+        Share of the training rows that are taken as public: columns are prepared by them alone, and ``fit`` gets them
+        as ``public``.
     """
 
     name: str
@@ -67,6 +71,7 @@ class Method:
     cost: float = 1.0
     bare: bool = False
     fitted: bool = False
+    public_share: float = 0.0
 
 
 def _codes(setting: Setting) -> dict[str, Any]:
@@ -82,7 +87,7 @@ def _linear(eraser: Any) -> Pipeline:
 
 
 def _pate(setting: Setting) -> PATEClassifier:
-    private = int(0.75 * setting.n_rows)
+    private = int((1 - _PUBLIC_SHARE) * setting.n_rows)
     return PATEClassifier(
         LogisticRegression(max_iter=200),
         n_teachers=max(5, min(200, private // 40)),
@@ -90,7 +95,6 @@ def _pate(setting: Setting) -> PATEClassifier:
         epsilon=setting.epsilon,
         delta=setting.delta,
         n_queries=max(10, min(300, setting.n_rows // 8)),
-        public_fraction=0.25,
     )
 
 
@@ -150,6 +154,7 @@ METHODS: dict[str, Method] = {
             "the training rows, except the quarter taken as public",
             _pate,
             cost=6,
+            public_share=_PUBLIC_SHARE,
         ),
     )
 }

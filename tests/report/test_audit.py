@@ -139,7 +139,7 @@ def test_every_method_carries_its_exact_epsilon_and_says_what_it_does_not_cover(
         assert guarantee.epsilon <= 6.0 * (1 + 1e-12)
         assert any("seed" in scope for scope in guarantee.does_not_cover)  # the audit is seeded, and says so
     assert table.loc["pate", "delta"] == 1e-5
-    assert any("preparation" in scope for scope in all_methods.guarantees["pate"][0].does_not_cover)
+    assert any("how the table was read" in scope for scope in all_methods.guarantees["pate"][0].does_not_cover)
     assert table.loc["noise", "protects"] != table.loc["pate", "protects"]
     assert all_methods.best_private in ("noise", "federate", "pate")
 
