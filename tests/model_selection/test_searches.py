@@ -184,7 +184,7 @@ def test_a_probe_that_never_worked_is_not_overlooked(rule, data):
 def test_a_search_that_its_budget_does_not_pay_for_ends_in_an_error(budget, error, sentence, data):
     """Two folds, each with a fit and one call of predict: a candidate costs four releases, its refit a fifth."""
     X, y, group = data
-    pipeline = make_pipeline(LaplacePrivatizer(1000.0, random_state=0), LogisticRegression())
+    pipeline = make_pipeline(LaplacePrivatizer(1000.0), LogisticRegression())
     grid = {"logisticregression__C": [0.1, 1.0]}
     search = GridSearchCV(pipeline, grid, scoring=SCORING, refit=RULES[0], cv=2)
     with PrivacyLedger(budget=budget) as ledger, pytest.raises(error, match=sentence):
