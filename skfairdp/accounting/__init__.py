@@ -24,6 +24,11 @@ from skfairdp.accounting._gnmax_data import (
 )
 from skfairdp.accounting._guarantee import PrivacyGuarantee
 from skfairdp.accounting._ledger import PrivacyLedger
+
+# For estimators, which tell of their releases; users have no need to call them.
+from skfairdp.accounting._registry import carried_ledgers as carried_ledgers
+from skfairdp.accounting._registry import charge_release as charge_release
+from skfairdp.accounting._registry import receive_ledgers as receive_ledgers
 from skfairdp.accounting._release import ReleaseMixin
 from skfairdp.accounting._renyi import gaussian_rdp, pure_rdp, renyi_delta, renyi_epsilon
 

@@ -34,7 +34,7 @@ class Noisy(ReleaseMixin, TransformerMixin, SkfairdpEstimator):
 
 
 class Forgetful(Noisy):
-    """The planted fault: copies that are sent to workers do not know whom to charge."""
+    """The planted fault: copies that are sent elsewhere do not say whom to charge."""
 
     def __getstate__(self):
         return {name: value for name, value in super().__getstate__().items() if name != "_ledgers_of_sender"}
