@@ -76,12 +76,11 @@ def _markers() -> Iterator[str]:
     parents = {str(os.getppid())}
     if (parent := multiprocessing.parent_process()) is not None:
         parents.add(str(parent.pid))  # another one where a server forks the workers
-    for folder in dict.fromkeys(os.path.dirname(board) for board in _boards):
-        if not _is_ours(folder):
-            continue
-        for name in os.listdir(folder):
+    folders, boards = zip(*(os.path.split(board) for board in _boards))
+    for folder in set(folders):
+        for name in os.listdir(folder) if _is_ours(folder) else ():
             board = name.partition(".")[0]
-            if os.path.join(folder, board) in _boards or board.partition("-")[0] in parents:
+            if board in boards or board.partition("-")[0] in parents:
                 yield os.path.join(folder, name)
 
 

@@ -14,6 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
@@ -253,6 +254,7 @@ def spending(connection: sqlite3.Connection, records: str | None = None) -> Coun
     return Counter({read_guarantee(text): n for text, n in found})
 
 
+@lru_cache(maxsize=1024)
 def read_guarantee(text: str) -> PrivacyGuarantee:
     """Read a guarantee from its JSON."""
     return PrivacyGuarantee.from_dict(json.loads(text))

@@ -41,15 +41,16 @@ def data():
     return X, (X[:, 0] > 0).astype(int)
 
 
-def run(code, *args, **options):
+def run(code, *args, temporary=None):
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    if temporary is not None:  # where a process that is killed leaves things behind
+        environment["TMPDIR"] = str(temporary)
     return subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(code), *map(str, args)],
         env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        **options,
     )
 
 
@@ -79,7 +80,7 @@ KILLED = """
 def test_record_survives_kill(tmp_path, when, recorded):
     # "after" is the planted fault: a ledger that commits once the output exists forgets the release.
     path = tmp_path / "ledger.sqlite"
-    process = run(KILLED, path, when)
+    process = run(KILLED, path, when, temporary=tmp_path)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == -signal.SIGKILL, errors
     assert PrivacyLedger(path=path).total().epsilon == recorded
@@ -98,7 +99,7 @@ CRASHED = """
 def test_ledger_goes_on_after_a_crash(data, tmp_path):
     X, _ = data
     path = tmp_path / "ledger.sqlite"
-    run(CRASHED, path).communicate(timeout=60)
+    run(CRASHED, path, temporary=tmp_path).communicate(timeout=60)
     with PrivacyLedger(path=path) as ledger, ThreadPoolExecutor(1) as pool:
         pool.submit(Noisy().fit(X).transform, X).result()  # the set that was open then is nobody's any more
         with pytest.raises(BudgetExceededError):  # the budget stays with the file
@@ -132,7 +133,7 @@ SURVIVOR = """
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 @pytest.mark.parametrize("kind", ["durable", "temporary"])
 def test_workers_of_a_killed_process(tmp_path, kind):
-    process = run(SURVIVOR, tmp_path, kind)
+    process = run(SURVIVOR, tmp_path, kind, temporary=tmp_path)
     assert process.wait(60) == -signal.SIGKILL
     path = (tmp_path / "where").read_text()
     if kind == "temporary":
