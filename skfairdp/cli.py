@@ -290,7 +290,7 @@ def _open_ledger(chosen: argparse.Namespace) -> Any:
     from skfairdp.accounting import PrivacyLedger
 
     delta = None if chosen.budget is None else chosen.delta
-    return PrivacyLedger(chosen.budget, delta, path=chosen.ledger)
+    return PrivacyLedger(chosen.budget, delta, path=chosen.ledger, create=not os.path.exists(chosen.ledger))
 
 
 def _privatize(chosen: argparse.Namespace) -> int:

@@ -81,14 +81,18 @@ def merge_events(counted: Iterable[tuple[Events, int]]) -> Counter[ReleaseEvent]
     return total
 
 
+def repeated_seeds(events: Iterable[ReleaseEvent]) -> set[str]:
+    """Return the seeds from which more than one stream was started, so that the same noise was drawn twice."""
+    streams: dict[str, set[str]] = {}
+    for event in events:
+        if event.seed is not None:
+            streams.setdefault(event.seed.seed, set()).add(event.seed.stream)
+    return {seed for seed, started in streams.items() if len(started) > 1}
+
+
 def repeats_noise(events: Iterable[ReleaseEvent]) -> bool:
-    """Tell whether two of the events started from the same seed, so that they drew the same noise."""
-    streams: dict[str, str] = {}
-    return any(
-        streams.setdefault(event.seed.seed, event.seed.stream) != event.seed.stream
-        for event in events
-        if event.seed is not None
-    )
+    """Tell whether two of the events drew the same noise."""
+    return bool(repeated_seeds(events))
 
 
 def with_seed(events: Events, seed: SeedIdentity | None) -> Events:

@@ -4,47 +4,54 @@ import html
 import math
 import os
 import shutil
-import socket
 import sqlite3
 import tempfile
-import threading
-import uuid
 import weakref
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from types import TracebackType
 from typing import Any
 
 import pandas as pd
 
+from skfairdp._process import process_token
 from skfairdp._validation import check_delta, check_epsilon
 from skfairdp.accounting import _registry, _store
-from skfairdp.accounting._guarantee import PrivacyGuarantee, compose_counts, compose_parallel
-
-_DEFAULT_RECORDS = "default"
+from skfairdp.accounting._events import repeated_seeds
+from skfairdp.accounting._guarantee import (
+    REPEATED_NOISE,
+    PrivacyGuarantee,
+    compose_counts,
+    compose_parallel,
+    events_of,
+)
 
 
 class PrivacyLedger:
     """Collects what releases cost, and refuses those that a budget does not pay for.
 
-    While the ledger is entered, every release of an estimator of this package in this process is charged
-    to it: in threads, in clones, in pipelines and searches, and in the worker processes that joblib, Dask or
-    :mod:`multiprocessing` send estimators to. A release is on record before its values exist.
+    While the ledger is entered, every release of an estimator of this package in this process and in those that
+    it starts is charged to it: in threads, in clones, in pipelines and searches, and in the workers of joblib, Dask or
+    :mod:`multiprocessing`. A release is on record before its values exist.
 
     Parameters
     ----------
     budget : float, PrivacyGuarantee or None
         The most that any record may lose: an epsilon (with ``delta``), or a guarantee to stay within; a billionth of
-        it more is let pass, so that three releases of 0.1 fit into 0.3. ``None``
-        only counts, or keeps the budget that the file at ``path`` was opened with before.
+        it more is let pass, so that three releases of 0.1 fit into 0.3. The account at ``path`` keeps it: it binds
+        everybody who charges the file, and a later budget may only be smaller (see :meth:`raise_budget`). ``None``
+        keeps what the account has, or only counts.
     delta : float, optional
         The delta at which totals and the budget are stated. Without it a float budget is a pure
         epsilon, which Gaussian releases always exceed.
     path : str or path-like, optional
-        An SQLite file to keep the account in. It may be shared by processes, survives a crash, and adds to what
+        An SQLite file that holds the account. It may be shared by processes, survives a crash, and adds to what
         it holds already. ``None`` uses a private temporary file that goes with the ledger.
+    create : bool, default=False
+        Make a new account at ``path``, where no file may be. Otherwise there must be one: a mistyped
+        or a lost file is not replaced by an empty account that has forgotten what was spent.
 
     Notes
     -----
@@ -76,33 +83,69 @@ class PrivacyLedger:
         delta: float | None = None,
         *,
         path: str | os.PathLike[str] | None = None,
+        create: bool = False,
     ):
-        self._budget = _as_budget(budget, delta)
+        wanted = _as_budget(budget, delta)
         self._delta = None if delta is None else check_delta(delta, allow_zero=True)
         self._durable = path is not None
-        self._session: str | None = None
-        self._owner = b""  # the process that entered it
-        self._stack: list[str] = []  # record sets, the innermost last
-        self._stack_thread: int | None = None
-        self._lock = threading.Lock()
-        self._host = socket.gethostname()
+        self._session = _registry.new_block()
+        self._owner = b""  # the process that has entered it
+        self._stack = ExitStack()  # what is undone when it is left
         if path is None:
+            if create:
+                raise ValueError("create=True makes a new account at a path; give path= as well.")
             folder = tempfile.mkdtemp(prefix="skfairdp-ledger-")  # readable by this user alone
             self._path = os.path.join(os.path.realpath(folder), "ledger.sqlite")
-            self._finalize = weakref.finalize(self, _remove, folder, _registry.process_token())
+            self._finalize = weakref.finalize(self, _remove, folder, process_token())
         else:
             self._path = os.path.realpath(os.fspath(path))
-        _store.prepare(self._path, durable=self._durable)
-        with _store.transaction(self._path, durable=self._durable) as connection:
-            if self._budget is None:
-                self._budget = _store.stored_budget(connection)
-            else:
-                _store.store_budget(connection, self._budget)
+        if path is None or create:
+            _store.create(self._path, durable=self._durable)
+        else:
+            _store.check(self._path)
+        if wanted is not None:
+            with self._transaction() as connection:
+                stored = _store.stored_budget(connection)
+                if stored is not None and not _within(wanted, stored):
+                    raise ValueError(
+                        f"budget: {_store.price(wanted)} would raise the budget of {self._path!r}, which is "
+                        f"{_store.price(stored)}. Open it without a budget, and call raise_budget if that is meant."
+                    )
+                if stored is None or not _within(stored, wanted):
+                    _store.store_budget(connection, wanted)
 
     @property
     def budget(self) -> PrivacyGuarantee | None:
         """The budget that binds, or ``None``."""
-        return self._budget
+        with self._transaction(write=False) as connection:
+            return _store.stored_budget(connection)
+
+    def raise_budget(self, budget: "float | PrivacyGuarantee", delta: float | None = None) -> None:
+        """Replace the budget on purpose, also by a larger one.
+
+        A larger budget given when the account is opened is refused, so that no script spends more than was meant by
+        whoever set the limit. The file keeps all budgets, with the times at which they were set.
+
+        Parameters
+        ----------
+        budget : float or PrivacyGuarantee
+            The new limit; ``math.inf`` for none.
+        delta : float, optional
+            As when the ledger is made.
+
+        Examples
+        --------
+        >>> from skfairdp.accounting import PrivacyLedger
+        >>> ledger = PrivacyLedger(budget=1.0)
+        >>> ledger.raise_budget(2.0)
+        >>> ledger.budget.epsilon
+        2.0
+        """
+        wanted = _as_budget(budget, delta)
+        if wanted is None:
+            raise TypeError("budget must be a number or a PrivacyGuarantee; got None. math.inf is no limit.")
+        with self._transaction() as connection:
+            _store.store_budget(connection, wanted)
 
     @property
     def path(self) -> str:
@@ -111,30 +154,41 @@ class PrivacyLedger:
 
     @property
     def active(self) -> bool:
-        """Whether releases of this process are being charged."""
-        return self._session is not None
+        """Whether releases are being charged."""
+        with self._transaction(write=False) as connection:
+            return _store.is_open(connection, self._session)
 
     def __enter__(self) -> "PrivacyLedger":
-        with self._lock:
-            if self._session is not None:
-                raise RuntimeError("This PrivacyLedger is active already; leave it before it is entered again.")
-            session = uuid.uuid4().hex
-            with _store.transaction(self._path, durable=self._durable) as connection:
-                _store.open_session(connection, session)
-            self._session, self._owner = session, _registry.process_token()
-            _registry.enter((self._path, session), self._address)
+        session = _store.Session(self._path, _registry.new_block(), self._durable)
+        # From here on this thread is known to work on these records, and not on a set that another thread opens;
+        # unless the account is in use already, by somebody who may have sent us here for a set of theirs.
+        records = _registry.clue(self._path, self._session).records
+        if records is None and all(other.path != self._path for other in _registry.sessions()):
+            records = _store.DEFAULT_RECORDS
+        with ExitStack() as stack:
+            with self._transaction() as connection:
+                if _store.is_open(connection, self._session):
+                    raise RuntimeError("This PrivacyLedger is active already; leave it before it is entered again.")
+                stack.callback(self._close, session)
+                opened = records or _store.DEFAULT_RECORDS
+                _store.open_session(connection, session.id, _registry.place(), opened)
+                _registry.enter(session, self)  # whoever finds the marker waits for the end of this transaction
+                self._session, self._owner = session.id, process_token()
+            stack.enter_context(_registry.known_as(self._path, records, session.id))
+            self._stack = stack.pop_all()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        session = self._session
-        if session is None or self._owner != _registry.process_token():
-            return  # a forked child walks out of its parent's block: the parent's session goes on
-        _registry.leave((self._path, session))
-        self._session = None
-        with _store.transaction(self._path, durable=self._durable) as connection:
-            _store.close_session(connection, session)
+        if self._owner == process_token():  # a forked child walks out of its parent's block: the session goes on
+            self._stack.close()
+
+    def _close(self, session: _store.Session) -> None:
+        self._owner = b""
+        _registry.leave(session)
+        with self._transaction() as connection:
+            _store.close_set(connection, session.id)
 
     @contextmanager
     def records(self, name: str) -> Iterator["PrivacyLedger"]:
@@ -146,6 +200,13 @@ class PrivacyLedger:
             The set. No record may be in two sets: the ledger takes the caller's word for it, and
             charges each set apart.
 
+        Notes
+        -----
+        The set is that of the code within the block and of the asyncio tasks that it starts; another thread may be in
+        another set meanwhile. Worker processes that were sent an estimator from an open block charge whatever
+        sets are being worked on at that moment. A thread or a process of which nothing is known charges all open sets,
+        and the default set; ``contextvars.copy_context().run`` lets a thread of a pool know.
+
         Examples
         --------
         >>> from skfairdp.accounting import PrivacyGuarantee, PrivacyLedger
@@ -156,27 +217,18 @@ class PrivacyLedger:
         >>> ledger.total().epsilon
         1.0
         """
-        name = _check_records(name)
-        with self._lock:
-            if self._stack and self._stack_thread != threading.get_ident():
-                raise RuntimeError(
-                    f"records({name!r}) was entered while another thread is within records({self._stack[-1]!r}). The "
-                    "set holds for the whole process; give charge(..., records=...) the set, or take turns."
-                )
-            self._stack.append(name)
-            self._stack_thread = threading.get_ident()
-        self._tell_process()
+        name, block, opened_by = _check_records(name), _registry.new_block(), process_token()
+        # Another handle may be the one that is entered; its workers must know of this set too.
+        sessions = {self._session, *(s.id for s in _registry.sessions() if s.path == self._path)}
+        with self._transaction() as connection:
+            _store.open_set(connection, block, sessions, _registry.place(), name)
         try:
-            yield self
+            with _registry.known_as(self._path, name, block):
+                yield self
         finally:
-            with self._lock:
-                self._stack.pop()
-            self._tell_process()
-
-    def _tell_process(self) -> None:
-        """Pass the record set on in a process that knows the ledger from hearsay."""
-        if self._session is not None and self._owner != _registry.process_token():
-            _registry.inherit((self._address(),))
+            if opened_by == process_token():  # a forked child walks out, its parent stays
+                with self._transaction() as connection:
+                    _store.close_set(connection, block)
 
     def charge(self, guarantee: PrivacyGuarantee, *, records: str | None = None) -> None:
         """Record one release by hand, whether the ledger is entered or not.
@@ -186,7 +238,8 @@ class PrivacyLedger:
         guarantee : PrivacyGuarantee
             What the release costs each record of the set.
         records : str, optional
-            The record set; by default that of the enclosing :meth:`records`.
+            The record set; by default that of the enclosing :meth:`records`, or every open one where a thread or a
+            worker process cannot know it.
 
         Raises
         ------
@@ -195,8 +248,11 @@ class PrivacyLedger:
         """
         if not isinstance(guarantee, PrivacyGuarantee):
             raise TypeError(f"guarantee must be a PrivacyGuarantee; got {guarantee!r}.")
-        address = replace(self._address(None if records is None else _check_records(records)), session=None)
-        _store.charge([address], guarantee, "charge", required=[self._path])
+        clue = _registry.clue(self._path, self._session)
+        if records is not None:
+            clue = _store.Clue(_check_records(records))
+        with self._transaction() as connection:
+            _store.record(connection, _store.sets_of(connection, self._session, clue), guarantee, "charge")
 
     def total(self, records: str | None = None) -> PrivacyGuarantee:
         """Compute what any record has lost so far at most.
@@ -218,25 +274,28 @@ class PrivacyLedger:
 
     def totals(self) -> dict[str, PrivacyGuarantee]:
         """Compute what the records of each set have lost."""
-        with self._reading() as connection:
+        with self._transaction(write=False) as connection:
+            budget = _store.stored_budget(connection)
             names = [row[0] for row in connection.execute("SELECT DISTINCT records FROM entries ORDER BY records")]
-            spent: dict[str, Counter[PrivacyGuarantee]] = {name: _store.spending(connection, name) for name in names}
-        delta = self._delta if self._budget is None else self._budget.delta
-        return {name: _total(counts, delta) for name, counts in spent.items()}
+            spent = {name: _store.spending(connection, name) for name in names}
+        delta = self._delta if budget is None else budget.delta
+        repeated = repeated_seeds(events_of(sum(spent.values(), Counter())))
+        return {name: _total(counts, delta, repeated) for name, counts in spent.items()}
 
     @property
     def remaining(self) -> float:
         """The epsilon that any record set can certainly still spend; ``inf`` without a budget."""
-        if self._budget is None or math.isinf(self._budget.epsilon):
+        budget = self.budget
+        if budget is None or math.isinf(budget.epsilon):
             return math.inf
-        return max(self._budget.epsilon - self.total().epsilon, 0.0)
+        return max(budget.epsilon - self.total().epsilon, 0.0)
 
     @property
     def entries(self) -> pd.DataFrame:
         """All releases, the oldest first."""
         columns = ["time", "records", "source", "mechanism", "epsilon", "delta", "unit", "releases", "process"]
         query = "SELECT time, records, source, guarantee, process FROM entries ORDER BY id"
-        with self._reading() as connection:
+        with self._transaction(write=False) as connection:
             found = connection.execute(query).fetchall()
         rows = []
         for time, records, source, text, process in found:
@@ -247,7 +306,7 @@ class PrivacyLedger:
         return frame
 
     def __len__(self) -> int:
-        with self._reading() as connection:
+        with self._transaction(write=False) as connection:
             return connection.execute("SELECT COUNT(*) FROM entries").fetchone()[0]
 
     def __bool__(self) -> bool:
@@ -271,21 +330,16 @@ class PrivacyLedger:
         return f"<table><caption>{caption}</caption><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = ("_budget", "_delta", "_durable", "_path", "_host", "_session")
-        return {**{name: self.__dict__[name] for name in kept}, "_stack": self._stack[-1:]}
+        state = {name: self.__dict__[name] for name in ("_delta", "_durable", "_path", "_session")}
+        return {**state, "_carried": _registry.carried_ledgers()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Become another handle on the same account; only the original is entered and left."""
-        self.__dict__.update(state)
-        self._owner = b""
-        self._lock, self._stack_thread = threading.Lock(), threading.get_ident()
+        """Become another handle on the same account; only the original is left."""
+        _registry.receive_ledgers(state.pop("_carried"))
+        self.__dict__.update(state, _owner=b"", _stack=ExitStack())
 
-    def _address(self, records: str | None = None) -> _store.Address:
-        current = records or (self._stack[-1] if self._stack else _DEFAULT_RECORDS)
-        return _store.Address(self._path, self._session, current, self._host, self._durable, self._budget)
-
-    def _reading(self) -> AbstractContextManager[sqlite3.Connection]:
-        return _store.transaction(self._path, durable=self._durable, write=False)
+    def _transaction(self, *, write: bool = True) -> AbstractContextManager[sqlite3.Connection]:
+        return _store.transaction(self._path, durable=self._durable, write=write)
 
 
 def _as_budget(budget: Any, delta: float | None) -> PrivacyGuarantee | None:
@@ -301,17 +355,27 @@ def _as_budget(budget: Any, delta: float | None) -> PrivacyGuarantee | None:
     return PrivacyGuarantee(epsilon, delta or 0.0, mechanism="budget")
 
 
+def _within(budget: PrivacyGuarantee, limit: PrivacyGuarantee) -> bool:
+    """Tell whether a budget lets nothing pass that the limit would refuse."""
+    lenient = budget.unit == "word" and limit.unit == "record"
+    return budget.epsilon <= limit.epsilon and budget.delta <= limit.delta and not lenient
+
+
 def _check_records(name: Any) -> str:
     if not isinstance(name, str) or not name:
         raise TypeError(f"records must be a name, a str that is not empty; got {name!r}.")
     return name
 
 
-def _total(counts: Counter[PrivacyGuarantee], delta: float | None) -> PrivacyGuarantee:
-    if delta == 0 or delta is None:
-        # Where nobody asked for a delta, the releases' own say the most.
-        return compose_counts(counts)
-    return compose_counts(counts, delta=delta)
+def _total(counts: Counter[PrivacyGuarantee], delta: float | None, repeated: set[str]) -> PrivacyGuarantee:
+    # Where nobody asked for a delta, the releases' own say the most.
+    total = compose_counts(counts, delta=delta or None)
+    shared = any(event.seed is not None and event.seed.seed in repeated for event in events_of(counts))
+    if not shared:
+        return total
+    # Another set drew the same noise, so that the difference of two people was released.
+    scope = tuple(dict.fromkeys((REPEATED_NOISE, *total.does_not_cover)))
+    return replace(total, epsilon=math.inf, delta=0.0, does_not_cover=scope)
 
 
 def _nothing() -> PrivacyGuarantee:
@@ -319,5 +383,5 @@ def _nothing() -> PrivacyGuarantee:
 
 
 def _remove(folder: str, owner: bytes) -> None:
-    if owner == _registry.process_token():  # a forked child must not take the file from its parent
+    if owner == process_token():  # a forked child must not take the file from its parent
         shutil.rmtree(folder, ignore_errors=True)

@@ -1,128 +1,274 @@
-"""Which ledgers listen in this process.
+"""Which ledgers a release is charged to, and for which records.
 
-A ledger that is entered listens to its whole process, threads of a pool included. An
-estimator that is pickled meanwhile carries the addresses of these ledgers with it; where
-it wakes up in another process, that process charges them too, until their session is
-closed. So workers that were started long before the ledger was entered are
-heard, as are clones that they make.
+A ledger that is entered is charged by its process and by all processes that descend from it. They find it without
+being told: each process names a *board* of its own in an environment variable when this module is imported, so that
+its children know the boards of all their ancestors, however early they were started. Entering a ledger puts
+a marker on the board of the process; leaving takes it away. Siblings do not see each other's boards.
+
+Processes that do not descend from it (those of a cluster, say) hear of a ledger from the estimators that they are sent.
 """
 
+import asyncio
+import json
+import multiprocessing
 import os
 import socket
+import stat
+import sys
+import tempfile
 import threading
+import uuid
 import warnings
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from typing import Any, NamedTuple
 
+from skfairdp._process import process_token
 from skfairdp.accounting import _store
 from skfairdp.accounting._guarantee import PrivacyGuarantee
-from skfairdp.accounting._store import Address
+from skfairdp.accounting._store import Session
 from skfairdp.exceptions import PrivacyLeakWarning
 
-Key = tuple[str, str | None]
+_VARIABLE = "SKFAIRDP_LEDGERS"
 
-_lock = threading.RLock()
-_process_token = os.urandom(16)
-_active: dict[Key, Callable[[], Address]] = {}  # ledgers entered here; asked anew, as their record set changes
-_inherited: dict[Key, Address] = {}  # ledgers of other processes, as last heard of
-_warned: set[Key] = set()
+_boards: tuple[str, ...] = ()  # those of the ancestors, and last our own
+_entered: dict[Session, Any] = {}  # the ledgers of this process, which live until they are left
+_received: dict[Session, str] = {}  # those that came with an estimator, and the host it came from
 
 
-def _in_forked_child() -> None:
-    """A child keeps on charging its parent's ledgers, but does not own them."""
-    global _lock, _process_token
-    _lock = threading.RLock()  # another thread of the parent may have held it, and is not here to let go
-    _process_token = os.urandom(16)
-    _inherited.update({key: address() for key, address in _active.items()})
-    _active.clear()
+# -- boards -----------------------------------------------------------------------------------------------------------
 
 
-if hasattr(os, "register_at_fork"):  # absent on Windows, which does not fork
-    os.register_at_fork(after_in_child=_in_forked_child)
+def _announce_board() -> None:
+    """Name the board of this process. Nothing is made: most processes never enter a ledger."""
+    global _boards
+    inherited = _boards or tuple(filter(None, os.environ.get(_VARIABLE, "").split(os.pathsep)))
+    # The number finds the parent of a worker that was started before its parent had a board.
+    _boards = (*inherited, os.path.join(_FOLDER, f"{os.getpid()}-{uuid.uuid4().hex}"))
+    os.environ[_VARIABLE] = os.pathsep.join(_boards)
+    _entered.clear()  # a forked child charges the ledgers of its parent, but does not own them
 
 
-def process_token() -> bytes:
-    """Return a value that no other process has, forked children included."""
-    return _process_token
+def _folder() -> str:
+    """Return where boards are. The name tells users apart who share a folder of temporary files."""
+    try:
+        parent = tempfile.gettempdir()
+    except OSError:
+        parent = os.path.abspath(os.sep)  # nothing can be written anywhere: releases without a ledger go on
+    return os.path.join(parent, f"skfairdp-{os.getuid() if hasattr(os, 'getuid') else 'ledgers'}")
 
 
-def enter(key: Key, address: Callable[[], Address]) -> None:
-    """Let a ledger listen to this process."""
-    with _lock:
-        _active[key] = address
+_FOLDER = _folder()
 
 
-def leave(key: Key) -> None:
-    """Let a ledger listen no more."""
-    with _lock:
-        _active.pop(key, None)
+def _is_ours(folder: str) -> bool:
+    """Tell whether a folder is there, and nobody else made it."""
+    try:
+        found = os.lstat(folder)
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return False
+    return stat.S_ISDIR(found.st_mode) and (not hasattr(os, "getuid") or found.st_uid == os.getuid())
 
 
-def owned(address: Address) -> bool:
-    """Tell whether a ledger was entered in this process."""
-    return address.key in _active
+def _markers() -> Iterator[str]:
+    """List the markers on our board and on those of our ancestors."""
+    parents = {str(os.getppid())}
+    if (parent := multiprocessing.parent_process()) is not None:
+        parents.add(str(parent.pid))  # another one where a server forks the workers
+    folders, boards = zip(*(os.path.split(board) for board in _boards))
+    for folder in set(folders):
+        for name in os.listdir(folder) if _is_ours(folder) else ():
+            board = name.partition(".")[0]
+            if board in boards or board.partition("-")[0] in parents:
+                yield os.path.join(folder, name)
 
 
-def inherit(addresses: tuple[Address, ...]) -> None:
-    """Hear of the ledgers of another process."""
-    with _lock:
-        here = socket.gethostname()
-        for key in [k for k, a in _inherited.items() if a.host == here and not os.path.exists(a.path)]:
-            del _inherited[key]  # a temporary ledger that has come to its end
-        _inherited.update({a.key: a for a in addresses})
+def _marker(session: Session) -> str:
+    return f"{_boards[-1]}.{session.id}"
 
 
-def addresses(own: tuple[Address, ...] = ()) -> dict[Key, Address]:
-    """Return who is charged for a release of an object that has heard of ``own`` ledgers itself."""
-    with _lock:
-        heard = {**_inherited, **{a.key: a for a in own}}
-        return {**heard, **{key: address() for key, address in _active.items()}}
+def enter(session: Session, ledger: Any) -> None:
+    """Let a ledger be charged by this process and its descendants."""
+    folder, name = os.path.split(_marker(session))
+    with suppress(FileExistsError):
+        os.mkdir(folder, 0o700)
+    if not _is_ours(folder):
+        raise PermissionError(
+            f"{folder!r} belongs to somebody else, and worker processes look there for active ledgers. Set the "
+            "environment variable TMPDIR to a folder of your own before Python starts."
+        )
+    draft = os.path.join(folder, f".{name}")  # nobody reads half a marker
+    with open(draft, "w", encoding="utf-8") as file:
+        json.dump(session, file)
+    os.replace(draft, _marker(session))
+    _entered[session] = ledger
 
 
-def charge(guarantee: PrivacyGuarantee, *, own: tuple[Address, ...] = (), source: str = "") -> list[Key]:
-    """Record a release with every ledger that listens, or raise and record it with none.
-
-    Returns the ledgers that listen no more.
-    """
-    if not isinstance(guarantee, PrivacyGuarantee):
-        raise TypeError(f"guarantee must be a PrivacyGuarantee; got {guarantee!r}.")
-    listening = addresses(own)
-    if not listening:
-        return []
-    with _lock:
-        required = {path for path, _ in _active}
-    gone = _store.charge(listening.values(), guarantee, source, required=required)
-    for address in gone:
-        with _lock:
-            _inherited.pop(address.key, None)
-        _warn_if_elsewhere(address)
-    return [address.key for address in gone]
+def leave(session: Session) -> None:
+    """Let a ledger be charged no more."""
+    _entered.pop(session, None)
+    with suppress(FileNotFoundError):
+        os.unlink(_marker(session))
 
 
-def _warn_if_elsewhere(address: Address) -> None:
-    """Tell a closed ledger, which needs no word, from one on another machine that may still be counting."""
-    if address.host == socket.gethostname() or os.path.exists(address.path) or address.key in _warned:
-        return
-    _warned.add(address.key)
-    warnings.warn(
-        f"A release on {socket.gethostname()!r} was not charged: it comes from an estimator that was sent from "
-        f"{address.host!r} while the privacy ledger {address.path!r} was active there, and that file cannot be reached "
-        "from here. Put the ledger on a file system that all workers see (path=...), or pickle the estimator after the "
-        "ledger was left.",
-        PrivacyLeakWarning,
-        stacklevel=4,
-    )
+def sessions() -> dict[Session, str]:
+    """Return whom a release is charged to, each with the marker that told of it, if any."""
+    found = dict.fromkeys(_received, "")
+    for marker in _markers():
+        with suppress(FileNotFoundError), open(marker, encoding="utf-8") as file:  # it may have been left just now
+            found[Session(*json.load(file))] = marker
+    # Our own are known by heart: should somebody clean up the folder of markers, they are charged all the same.
+    return {**dict.fromkeys(_entered, ""), **found}
+
+
+# -- releases ---------------------------------------------------------------------------------------------------------
 
 
 def charge_release(guarantee: PrivacyGuarantee, *, source: str) -> None:
-    charge(guarantee, source=source)
+    """Charge one release to every active ledger, or raise and charge none.
+
+    Parameters
+    ----------
+    guarantee : PrivacyGuarantee
+        What the release costs each of its records.
+    source : str
+        Who releases; shown in the ledger's entries.
+    """
+    if not isinstance(guarantee, PrivacyGuarantee):
+        raise TypeError(f"guarantee must be a PrivacyGuarantee; got {guarantee!r}.")
+    active = sessions()
+    while active:
+        try:
+            return _store.charge({session: clue(session.path, session.id) for session in active}, guarantee, source)
+        except _store.SessionClosedError as error:
+            for session in error.sessions:
+                _dismiss(session, active.pop(session), error)
 
 
-def carried_ledgers() -> tuple:
-    listening = tuple(addresses().values())
-    return ((_process_token, listening),) if listening else ()
+def _dismiss(session: Session, marker: str, error: _store.SessionClosedError) -> None:
+    """Leave out a session that cannot be charged if it has ended; refuse the release if it has not."""
+    if session in _entered or (os.path.exists(marker) and _is_alive(marker)):
+        raise RuntimeError(f"{error} It is still active; nothing was released.") from error
+    if marker:
+        with suppress(FileNotFoundError):
+            os.unlink(marker)  # its process was killed, and its file removed
+    host = _received.pop(session, None)
+    here = socket.gethostname()
+    if host not in (None, here) and not error.known:
+        warnings.warn(
+            f"A release on {here!r} was not charged: it comes from an estimator that was sent from {host!r} while the "
+            f"privacy ledger {session.path!r} was active there, and that file is not here. Put the "
+            "ledger on a file system that all workers see (path=...), or pickle the estimator after the ledger was "
+            "left.",
+            PrivacyLeakWarning,
+            stacklevel=4,
+        )
 
 
-def receive_ledgers(carried: tuple) -> None:
-    for token, listening in carried:
-        if token != _process_token:
-            inherit(tuple(a for a in listening if not owned(a)))
+def _is_alive(marker: str) -> bool:
+    """Tell whether the process that put up a marker still runs; where that cannot be asked, assume it."""
+    if os.name == "nt":
+        return True  # os.kill would end the process there
+    try:
+        os.kill(int(os.path.basename(marker).partition("-")[0]), 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
+
+
+# -- record sets ------------------------------------------------------------------------------------------------------
+
+
+class _Opening(NamedTuple):
+    path: str
+    records: str | None
+    witness: tuple[bytes, int]
+
+
+_openings: ContextVar[tuple[_Opening, ...]] = ContextVar("skfairdp_record_sets", default=())
+_open_blocks: dict[str, str] = {}  # those of this process, the latest last, and their files
+_sent_from: dict[str, str] = {}  # the block from which this process was last sent an estimator, by session
+
+# A context is inherited by tasks, which belong to the block that starts them. A forked worker inherits one too, and so
+# does a thread from Python 3.14 on where it is built so; but pools keep theirs and give them work from other blocks.
+_THREADS_INHERIT = bool(getattr(sys.flags, "thread_inherit_context", False))
+
+
+def _witness() -> tuple[bytes, int]:
+    return process_token(), threading.get_ident() if _THREADS_INHERIT else 0
+
+
+def clue(path: str, session: str) -> _store.Clue:
+    """Return what is known of the records of this ledger file that the running code is at work on."""
+    here = _witness()
+    known = (o.records for o in reversed(_openings.get()) if o.path == path and o.witness == here)
+    return _store.Clue(next(known, None), _sent_from.get(session))
+
+
+@contextmanager
+def known_as(path: str, records: str | None, block: str) -> Iterator[None]:
+    """Let the code within, and the tasks it starts, be known to work on a record set, if that is known."""
+    opening = _Opening(path, records, _witness())
+    _open_blocks[block] = path
+    _openings.set((*_openings.get(), opening))
+    try:
+        yield
+    finally:
+        _openings.set(tuple(o for o in _openings.get() if o is not opening))
+        _open_blocks.pop(block, None)
+
+
+def new_block() -> str:
+    """Name a block, after the process that opens it."""
+    return f"{process_token().hex()}-{uuid.uuid4().hex}"
+
+
+def place() -> str:
+    """Name who is at work here: one thread, or one task of it, of one process."""
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:  # no event loop runs in this thread
+        task = None
+    return f"{process_token().hex()}-{threading.get_ident()}-{0 if task is None else id(task)}"
+
+
+# -- estimators that travel -------------------------------------------------------------------------------------------
+
+
+def carried_ledgers() -> tuple[tuple[Any, ...], ...]:
+    """Describe the active ledgers in plain values, for an estimator that is being pickled.
+
+    Returns
+    -------
+    tuple
+        For each ledger where it is, and a block that is open; empty if none is active.
+    """
+    # Pools pickle in a thread of their own, so that the block is any that is open, not that of the running code.
+    latest = {path: block for block, path in list(_open_blocks.items())}
+    here = socket.gethostname()
+    return tuple((_received.get(s, here), latest.get(s.path, _sent_from.get(s.id)), *s) for s in sessions())
+
+
+def receive_ledgers(carried: tuple[tuple[Any, ...], ...]) -> None:
+    """Learn from an unpickled estimator which ledgers it is charged to, where this is not known, and for which records.
+
+    Parameters
+    ----------
+    carried : tuple
+        What :func:`carried_ledgers` returned where it was pickled.
+    """
+    known = sessions() if carried else {}
+    for host, block, *rest in carried:
+        session = Session(*rest)
+        if session not in known:
+            _received[session] = host
+        if block is not None and not block.startswith(process_token().hex()):  # a copy within the process says nothing
+            _sent_from[session.id] = block
+
+
+_announce_board()
+if hasattr(os, "register_at_fork"):  # absent on Windows, which does not fork
+    os.register_at_fork(after_in_child=_announce_board)

@@ -2,78 +2,77 @@
 
 One connection per transaction and nothing kept open: a file can then be shared by
 threads, by forked and by spawned processes, and a process that dies leaves
-nothing locked. A charge is one ``BEGIN IMMEDIATE`` transaction that reads what was
-spent, checks every budget and writes the entry, so that two processes can never
-both get the last of one budget.
+nothing locked. A charge is one ``BEGIN IMMEDIATE`` transaction that reads the budget and
+what was spent, and writes the entry, so that two processes can never both get the
+last of one budget, and a budget binds from the moment it is set.
 """
 
 import json
+import math
 import os
 import sqlite3
-import threading
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import quote
 
+from skfairdp._process import ProcessLock
 from skfairdp.accounting._composition import fits
+from skfairdp.accounting._events import repeats_noise
 from skfairdp.accounting._guarantee import PrivacyGuarantee, events_of
 from skfairdp.exceptions import BudgetExceededError
 
+DEFAULT_RECORDS = "default"
+
 _APPLICATION_ID = 0x736B6670  # "skfp": tells a ledger from any other SQLite file
-_VERSION = 1
+_VERSION = 2
 _TIMEOUT = 120.0  # seconds to wait for other processes before a release is refused
 
 _SCHEMA = """
-CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL);
-CREATE TABLE sessions (
-    id TEXT PRIMARY KEY, opened REAL NOT NULL, closed REAL, process INTEGER NOT NULL);
+CREATE TABLE budgets (time REAL NOT NULL, process INTEGER NOT NULL, guarantee TEXT NOT NULL);
+CREATE TABLE sessions (id TEXT PRIMARY KEY, time REAL NOT NULL, process INTEGER NOT NULL);
+CREATE TABLE open_sets (block TEXT NOT NULL, session TEXT NOT NULL, place TEXT NOT NULL, records TEXT NOT NULL);
 CREATE TABLE entries (
-    id INTEGER PRIMARY KEY AUTOINCREMENT, time REAL NOT NULL, session TEXT, process INTEGER NOT NULL,
-    records TEXT NOT NULL, source TEXT NOT NULL, mechanism TEXT NOT NULL, epsilon REAL NOT NULL,
-    delta REAL NOT NULL, guarantee TEXT NOT NULL);
-CREATE INDEX entries_by_records ON entries (records);
+    id INTEGER PRIMARY KEY AUTOINCREMENT, time REAL NOT NULL, process INTEGER NOT NULL, records TEXT NOT NULL,
+    source TEXT NOT NULL, guarantee TEXT NOT NULL);
+CREATE INDEX entries_by_records ON entries (records, guarantee);
 """
-
-
-class LedgerGoneError(LookupError):
-    """The file of a ledger cannot be reached from here."""
-
-
-@dataclass(frozen=True)
-class Address:
-    """Where a ledger can be charged from any process that sees its file."""
-
-    path: str
-    session: str | None
-    records: str
-    host: str
-    durable: bool
-    budget: PrivacyGuarantee | None
-
-    @property
-    def key(self) -> tuple[str, str | None]:
-        """What stays the same when the record set changes."""
-        return self.path, self.session
-
 
 # SQLite knows of locks per process; a child that is forked in the middle of a transaction would believe for ever
 # that it holds one. So transactions of one process take turns, and a fork waits for its turn too.
-_turn = threading.RLock()
+_turn = ProcessLock(held_over_fork=True)
 
 
-def _renew_turn() -> None:
-    global _turn
-    _turn = threading.RLock()
+class Session(NamedTuple):
+    """A ledger from the moment it is entered until it is left, as any process may know it."""
+
+    path: str
+    id: str
+    durable: bool
 
 
-if hasattr(os, "register_at_fork"):  # absent on Windows, which does not fork
-    os.register_at_fork(
-        before=lambda: _turn.acquire(), after_in_parent=lambda: _turn.release(), after_in_child=_renew_turn
-    )
+class Clue(NamedTuple):
+    """What is known of the records that a release concerns: their set, or a block that its work was sent from."""
+
+    records: str | None = None
+    block: str | None = None
+
+
+class LedgerGoneError(RuntimeError):
+    """The file of a ledger cannot be reached from here."""
+
+
+class SessionClosedError(RuntimeError):
+    """These sessions cannot be charged: they were left, or the file that knows of them is not here."""
+
+    def __init__(self, message: str, sessions: list[Session], *, known: bool):
+        super().__init__(message)
+        self.sessions = sessions
+        self.known = known
 
 
 @contextmanager
@@ -92,90 +91,99 @@ def transaction(path: str, *, durable: bool, write: bool = True) -> Iterator[sql
             connection.commit()
 
 
-def prepare(path: str, *, durable: bool) -> None:
-    """Make the ledger file if it is not there, and check it if it is."""
-    if not os.path.exists(path):
-        if not Path(path).parent.is_dir():
-            raise FileNotFoundError(f"path must lie in a folder that exists; got {path!r}.")
-        # The file is private from its first byte on; two processes may race for it, and both win.
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+def create(path: str, *, durable: bool) -> None:
+    """Make a new account where there is no file yet."""
+    if not Path(path).parent.is_dir():
+        raise FileNotFoundError(f"path must lie in a folder that exists; got {path!r}.")
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))  # private from its first byte on
+    except FileExistsError:
+        raise FileExistsError(
+            f"path={path!r} exists already, and create=True makes new accounts only. Leave create away to open it."
+        ) from None
     with transaction(path, durable=durable) as connection:
-        if os.path.getsize(path) > 0:
-            check(connection, path)
-            return
         for statement in _SCHEMA.split(";"):
             connection.execute(statement)
         connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {_VERSION}")
 
 
-def check(connection: sqlite3.Connection, path: str) -> None:
-    """Refuse a file that is not a ledger, or not a whole one."""
-    found = connection.execute("PRAGMA application_id").fetchone()[0]
-    version = connection.execute("PRAGMA user_version").fetchone()[0]
-    if found != _APPLICATION_ID:
-        raise ValueError(f"path={path!r} is an SQLite file, but not a privacy ledger.")
-    if version != _VERSION:
-        raise ValueError(f"path={path!r} is a privacy ledger of version {version}; version {_VERSION} is known.")
-    damage = connection.execute("PRAGMA quick_check").fetchone()[0]
-    if damage != "ok":
-        raise ValueError(_damaged(path, damage))
+def check(path: str) -> None:
+    """Refuse a file that is not there, not a ledger, or not a whole one."""
+    if not os.path.exists(path):
+        raise FileNotFoundError(
+            f"path={path!r} does not exist. If a new account is meant, pass create=True; if there was one, restore it "
+            "from a copy: a new one would forget what has been spent."
+        )
+    if os.path.getsize(path) == 0:
+        raise ValueError(_damaged(path, "it is empty"))
+    with transaction(path, durable=True, write=False) as connection:
+        found = connection.execute("PRAGMA application_id").fetchone()[0]
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        if found != _APPLICATION_ID:
+            raise ValueError(f"path={path!r} is an SQLite file, but not a privacy ledger.")
+        if version != _VERSION:
+            raise ValueError(f"path={path!r} is a privacy ledger of version {version}; version {_VERSION} is known.")
+        damage = connection.execute("PRAGMA quick_check").fetchone()[0]
+        if damage != "ok":
+            raise ValueError(_damaged(path, damage))
 
 
-def charge(
-    addresses: Iterable[Address], guarantee: PrivacyGuarantee, source: str, *, required: Collection[str] = ()
-) -> list[Address]:
-    """Charge one release to every address, or raise and charge none.
-
-    Returns the addresses whose session was closed meanwhile, which were not charged. A file whose path is
-    ``required`` must be there.
-    """
-    by_path: dict[str, list[Address]] = {}
-    for address in addresses:
-        by_path.setdefault(address.path, []).append(address)
-    gone: list[Address] = []
+def charge(sessions: Mapping[Session, Clue], guarantee: PrivacyGuarantee, source: str) -> None:
+    """Charge one release to every session, or raise and charge none; each comes with what is known of the records."""
+    by_path: dict[str, list[Session]] = {}
+    for session in sessions:
+        by_path.setdefault(session.path, []).append(session)
     with ExitStack() as stack:
         # Always in the same order, so that two releases never wait for each other. All checks come before the
         # first commit; should a later commit fail, an earlier ledger has recorded a release that was not made.
-        for path in sorted(by_path):
+        for path, here in sorted(by_path.items()):
             try:
-                connection = stack.enter_context(transaction(path, durable=by_path[path][0].durable))
+                connection = stack.enter_context(transaction(path, durable=here[0].durable))
             except LedgerGoneError as error:
-                if path in required:
-                    raise RuntimeError(f"{error} Nothing was released.") from None
-                gone += by_path[path]
-                continue
-            gone += _charge_one(connection, by_path[path], guarantee, source)
-    return gone
+                raise SessionClosedError(str(error), here, known=False) from None
+            if strange := [session for session in here if not _is_known(connection, session.id)]:
+                message = f"The privacy ledger {path!r} is not the one that was entered."
+                raise SessionClosedError(message, strange, known=False)
+            if closed := [session for session in here if not is_open(connection, session.id)]:
+                raise SessionClosedError(f"The privacy ledger {path!r} was left.", closed, known=True)
+            sets = [name for session in here for name in sets_of(connection, session.id, sessions[session])]
+            record(connection, sets, guarantee, source)
 
 
-def _charge_one(
-    connection: sqlite3.Connection, addresses: list[Address], guarantee: PrivacyGuarantee, source: str
-) -> list[Address]:
-    closed = [a for a in addresses if a.session is not None and not _is_open(connection, a.session)]
-    charged = [a for a in addresses if a not in closed]
-    for records in dict.fromkeys(a.records for a in charged):
-        spent = spending(connection, records)
-        spent[guarantee] += 1
-        for budget in {a.budget: None for a in charged if a.records == records}:
-            if budget is not None:
-                _check_budget(spent, guarantee, budget, records)
-        text = json.dumps(guarantee.to_dict(), sort_keys=True)
+def record(connection: sqlite3.Connection, sets: Iterable[str], guarantee: PrivacyGuarantee, source: str) -> None:
+    """Write one release down for each of these record sets, if the budget pays for all of them."""
+    text = json.dumps(guarantee.to_dict(), sort_keys=True)
+    budget = stored_budget(connection)
+    if budget is not None and math.isfinite(budget.epsilon) and guarantee.reproducible:
+        _check_noise(connection, guarantee)
+    for records in dict.fromkeys(sets):
+        if budget is not None:
+            spent = spending(connection, records)
+            spent[guarantee] += 1
+            _check_budget(spent, guarantee, budget, records)
         connection.execute(
-            "INSERT INTO entries (time, session, process, records, source, mechanism, epsilon, delta, guarantee)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (time.time(), next(a.session for a in charged if a.records == records), os.getpid(), records, source)
-            + (guarantee.mechanism, guarantee.epsilon, guarantee.delta, text),
+            "INSERT INTO entries (time, process, records, source, guarantee) VALUES (?, ?, ?, ?, ?)",
+            (time.time(), os.getpid(), records, source, text),
         )
-    return closed
+
+
+def _check_noise(connection: sqlite3.Connection, guarantee: PrivacyGuarantee) -> None:
+    """Refuse noise that another release of any record set has drawn already."""
+    everything = spending(connection)
+    everything[guarantee] += 1
+    if repeats_noise(events_of(everything)):
+        raise BudgetExceededError(
+            f"A release by {guarantee.mechanism!r} was refused: an earlier one started from the same seed and carries "
+            "the same noise, so that their difference is the difference of the records, and no budget pays for that. "
+            "Leave random_state=None. Nothing was released and nothing was charged."
+        )
 
 
 def _check_budget(
     spent: Counter[PrivacyGuarantee], guarantee: PrivacyGuarantee, budget: PrivacyGuarantee, records: str
 ) -> None:
-    price = f"epsilon={guarantee.epsilon:.6g}" + ("" if guarantee.pure else f", delta={guarantee.delta:.3g}")
-    allowed = f"epsilon={budget.epsilon:.6g}" + ("" if budget.pure else f", delta={budget.delta:.3g}")
-    where = f"records {records!r}: the budget of {allowed}"
+    where = f"records {records!r}: the budget of {price(budget)}"
     if budget.unit == "record" and any(g.unit == "word" for g in spent):
         raise BudgetExceededError(
             f"A release by {guarantee.mechanism!r} was refused for {where} counts records, and a guarantee for single "
@@ -187,44 +195,80 @@ def _check_budget(
         if budget.pure and not guarantee.pure:
             hint = " A budget without a delta cannot pay for a release that has one: give delta= to the ledger."
         raise BudgetExceededError(
-            f"A release by {guarantee.mechanism!r} ({price}) was refused for {where} would be exceeded after "
-            f"{spent.total() - 1} earlier release(s). Nothing was released and nothing was charged.{hint}"
+            f"A release by {guarantee.mechanism!r} ({price(guarantee)}) was refused for {where} would be exceeded "
+            f"after {spent.total() - 1} earlier release(s). Nothing was released and nothing was charged.{hint}"
         )
 
 
-def _is_open(connection: sqlite3.Connection, session: str) -> bool:
-    query = "SELECT 1 FROM sessions WHERE id = ? AND closed IS NULL"
-    return connection.execute(query, (session,)).fetchone() is not None
+def price(guarantee: PrivacyGuarantee) -> str:
+    """Return what a guarantee costs as an error says it."""
+    delta = "" if guarantee.pure else f", delta={guarantee.delta:.3g}"
+    return f"epsilon={guarantee.epsilon:.6g}{delta}{' for words' if guarantee.unit == 'word' else ''}"
 
 
 def stored_budget(connection: sqlite3.Connection) -> PrivacyGuarantee | None:
-    """Return the budget that was last given for this file."""
-    row = connection.execute("SELECT value FROM settings WHERE name = 'budget'").fetchone()
+    """Return the budget that binds whoever charges this file."""
+    row = connection.execute("SELECT guarantee FROM budgets ORDER BY rowid DESC LIMIT 1").fetchone()
     return None if row is None else read_guarantee(row[0])
 
 
 def store_budget(connection: sqlite3.Connection, budget: PrivacyGuarantee) -> None:
-    """Keep a budget with the file, so that whoever opens it next is bound by it too."""
+    """Let a budget bind from now on; the earlier ones stay on record."""
     text = json.dumps(budget.to_dict(), sort_keys=True)
-    connection.execute("INSERT OR REPLACE INTO settings VALUES ('budget', ?)", (text,))
+    connection.execute("INSERT INTO budgets VALUES (?, ?, ?)", (time.time(), os.getpid(), text))
 
 
-def open_session(connection: sqlite3.Connection, session: str) -> None:
-    """Let releases be charged to a session from now on."""
-    connection.execute("INSERT INTO sessions VALUES (?, ?, NULL, ?)", (session, time.time(), os.getpid()))
+def open_session(connection: sqlite3.Connection, session: str, place: str, records: str) -> None:
+    """Let releases be charged from now on, until the block of the same name is closed."""
+    connection.execute("INSERT INTO sessions VALUES (?, ?, ?)", (session, time.time(), os.getpid()))
+    open_set(connection, session, [session], place, records)
 
 
-def close_session(connection: sqlite3.Connection, session: str) -> None:
-    """Charge nothing to a session any more."""
-    connection.execute("UPDATE sessions SET closed = ? WHERE id = ?", (time.time(), session))
+def _is_known(connection: sqlite3.Connection, session: str) -> bool:
+    """Tell whether a session was ever opened in this very file."""
+    return connection.execute("SELECT 1 FROM sessions WHERE id = ?", (session,)).fetchone() is not None
 
 
-def spending(connection: sqlite3.Connection, records: str) -> Counter[PrivacyGuarantee]:
-    """Return the releases of one record set, with how often each was made."""
+def is_open(connection: sqlite3.Connection, session: str) -> bool:
+    """Tell whether a session was opened and not closed."""
+    return connection.execute("SELECT 1 FROM open_sets WHERE block = ?", (session,)).fetchone() is not None
+
+
+def open_set(connection: sqlite3.Connection, block: str, sessions: Iterable[str], place: str, records: str) -> None:
+    """Let all processes know that somebody at ``place`` is at work on a record set."""
+    rows = [(block, session, place, records) for session in sessions]
+    connection.executemany("INSERT INTO open_sets VALUES (?, ?, ?, ?)", rows)
+
+
+def close_set(connection: sqlite3.Connection, block: str) -> None:
+    """Take back what :func:`open_set` said."""
+    connection.execute("DELETE FROM open_sets WHERE block = ?", (block,))
+
+
+def sets_of(connection: sqlite3.Connection, session: str, clue: Clue) -> list[str]:
+    """Return all record sets that a release may have concerned."""
+    if clue.records is not None:
+        return [clue.records]
+    query = "SELECT place, block, records FROM open_sets WHERE session = ? ORDER BY rowid"
+    rows = connection.execute(query, (session,)).fetchall()
+    innermost = {place: (block, records) for place, block, records in rows}
+    if clue.block in [block for block, _ in innermost.values()]:
+        # The worker of a pool, which was sent something from this block or another one that is open by now.
+        return [records for _, records in innermost.values()]
+    # A thread or a process that may have been started for any block, or for none.
+    return [DEFAULT_RECORDS, *(records for _, _, records in rows)]
+
+
+def spending(connection: sqlite3.Connection, records: str | None = None) -> Counter[PrivacyGuarantee]:
+    """Return the releases of one record set, or of all, with how often each was made."""
     query = "SELECT guarantee, COUNT(*) FROM entries WHERE records = ? GROUP BY guarantee"
-    return Counter({read_guarantee(text): n for text, n in connection.execute(query, (records,))})
+    if records is None:
+        query = "SELECT guarantee, COUNT(*) FROM entries GROUP BY guarantee"
+    found = connection.execute(query, () if records is None else (records,))
+    return Counter({read_guarantee(text): n for text, n in found})
 
 
+@lru_cache(maxsize=1024)
 def read_guarantee(text: str) -> PrivacyGuarantee:
     """Read a guarantee from its JSON."""
     return PrivacyGuarantee.from_dict(json.loads(text))

@@ -1,17 +1,50 @@
 """A small releasing transformer in a module of its own, so that worker processes can import it."""
 
 import os
+from dataclasses import dataclass
 
 import numpy as np
 from sklearn.base import TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from skfairdp._base import SkfairdpEstimator
-from skfairdp.accounting import PrivacyGuarantee, ReleaseMixin
+from skfairdp._rng import noise_stream
+from skfairdp.accounting import ReleaseEvent
+from skfairdp.mechanisms import Mechanism
+from skfairdp.release import ReleaseMixin
+
+
+@dataclass(frozen=True)
+class NoisyMechanism(Mechanism):
+    """Adds noise; with ``log`` it also writes a byte per release, a count that no ledger is part of."""
+
+    epsilon: float
+    log: str | None = None
+    name = "noisy"
+
+    @property
+    def event(self):
+        return ReleaseEvent(self.epsilon)
+
+    def check(self, X):
+        pass
+
+    def release(self, X, stream):
+        if self.log is not None:
+            descriptor = os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+            os.write(descriptor, b"x")  # atomic for one byte
+            os.close(descriptor)
+        return X + stream.generator.laplace(size=X.shape)
+
+    def log_likelihood_ratio(self, y, x, x_prime):
+        return np.abs(y - x_prime).sum(axis=1) - np.abs(y - x).sum(axis=1)
+
+    def worst_case_pairs(self, stream=None):
+        return [(np.ones(1), -np.ones(1))]
 
 
 class Noisy(ReleaseMixin, TransformerMixin, SkfairdpEstimator):
-    """Releases its rows; with ``log`` it also writes a line per release, a count that no ledger is part of."""
+    """Releases its rows."""
 
     def __init__(self, epsilon=1.0, log=None):
         self.epsilon = epsilon
@@ -19,22 +52,18 @@ class Noisy(ReleaseMixin, TransformerMixin, SkfairdpEstimator):
 
     def fit(self, X, y=None):
         validate_data(self, X)
-        self.privacy_ = PrivacyGuarantee(float(self.epsilon), mechanism="noisy")
+        self._seal(NoisyMechanism(float(self.epsilon), self.log), noise_stream(None))
         return self
 
+    def _values_to_release(self, X):
+        return validate_data(self, X, reset=False)
+
     def transform(self, X):
-        check_is_fitted(self)
-        X = validate_data(self, X, reset=False)
-        self._spend(self.privacy_)
-        if self.log is not None:
-            descriptor = os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-            os.write(descriptor, b"x")  # atomic for one byte
-            os.close(descriptor)
-        return X + np.random.default_rng().laplace(size=X.shape)
+        return self._release(X)
 
 
 class Forgetful(Noisy):
-    """The planted fault: copies that are sent to workers do not know whom to charge."""
+    """The planted fault: copies that are sent elsewhere do not say whom to charge."""
 
     def __getstate__(self):
         return {name: value for name, value in super().__getstate__().items() if name != "_ledgers_of_sender"}

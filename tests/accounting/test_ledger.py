@@ -2,11 +2,14 @@
 
 import copy
 import gc
+import json
 import math
 import os
 import pickle
 import sqlite3
 import stat
+import time
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -18,7 +21,16 @@ from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from skfairdp.accounting import PrivacyGuarantee, PrivacyLedger, ReleaseEvent, gaussian_epsilon, gaussian_mu
+from skfairdp._rng import SeedIdentity
+from skfairdp.accounting import (
+    PrivacyGuarantee,
+    PrivacyLedger,
+    ReleaseEvent,
+    _store,
+    charge_release,
+    gaussian_epsilon,
+    gaussian_mu,
+)
 from skfairdp.exceptions import BudgetExceededError
 from tests.accounting._noisy import Noisy
 
@@ -201,7 +213,8 @@ def test_nested_ledgers_are_both_charged_or_neither():
 def test_two_ledgers_on_one_file_charge_it_once(tmp_path):
     path = tmp_path / "ledger.sqlite"
     noisy = Noisy().fit(X)
-    with PrivacyLedger(path=path) as outer, PrivacyLedger(budget=1.0, path=tmp_path / "." / "ledger.sqlite"):
+    outer = PrivacyLedger(path=path, create=True)
+    with outer, PrivacyLedger(budget=1.0, path=tmp_path / "." / "ledger.sqlite"):
         noisy.transform(X)
         with pytest.raises(BudgetExceededError):
             noisy.transform(X)
@@ -220,14 +233,112 @@ def test_entered_twice_is_refused_and_again_is_fine():
 
 def test_file_keeps_history_budget_and_privacy(tmp_path):
     path = tmp_path / "it's 100 % ours?.sqlite"
-    PrivacyLedger(budget=2.0, path=path).charge(pure(1.0))
+    PrivacyLedger(budget=2.0, path=path, create=True).charge(pure(1.0))
     again = PrivacyLedger(path=path)
     assert again.total().epsilon == 1
     assert again.budget.epsilon == 2
-    wider = PrivacyLedger(budget=5.0, path=path)  # the owner may change their mind
-    wider.charge(pure(3.0))
-    assert wider.remaining == 1
     assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
+
+
+# -- an account does not forget ---------------------------------------------------------------------------------------
+
+
+def test_account_that_is_not_there_is_not_taken_for_a_new_one(tmp_path):
+    path = tmp_path / "ledger.sqlite"
+    with pytest.raises(FileNotFoundError, match="create=True"):
+        PrivacyLedger(path=path)
+    assert not path.exists()
+    PrivacyLedger(budget=1.0, path=path, create=True).charge(pure(1.0))
+    with pytest.raises(FileExistsError, match="new accounts only"):
+        PrivacyLedger(path=path, create=True)
+    path.unlink()
+    with pytest.raises(FileNotFoundError, match="forget what has been spent"):
+        PrivacyLedger(budget=1.0, path=path)
+    with pytest.raises(ValueError, match="path="):
+        PrivacyLedger(create=True)  # as when a setting for the path is missing
+
+
+def test_file_cut_to_nothing_is_refused(tmp_path):
+    path = tmp_path / "ledger.sqlite"
+    ledger = PrivacyLedger(budget=1.0, path=path, create=True)
+    ledger.charge(pure(1.0))
+    os.truncate(path, 0)
+    with pytest.raises(ValueError, match="empty"):
+        PrivacyLedger(path=path)
+    with pytest.raises(RuntimeError, match="could not be written"):
+        ledger.charge(pure(1.0))
+    assert path.stat().st_size == 0
+
+
+def test_another_account_in_the_place_of_the_entered_one_stops_releases(tmp_path):
+    path, copy_path = tmp_path / "ledger.sqlite", tmp_path / "copy.sqlite"
+    noisy = Noisy(log=str(tmp_path / "log")).fit(X)
+    ledger = PrivacyLedger(path=path, create=True)
+    copy_path.write_bytes(path.read_bytes())
+    with ledger:
+        noisy.transform(X)
+        whole = path.read_bytes()
+        path.write_bytes(copy_path.read_bytes())  # a copy from before, which has not heard of this session
+        with pytest.raises(RuntimeError, match="not the one that was entered"):
+            noisy.transform(X)
+        path.write_bytes(whole)
+    assert (tmp_path / "log").stat().st_size == len(ledger) == 1
+
+
+def test_budget_binds_handles_that_are_older_than_it(tmp_path):
+    path = tmp_path / "ledger.sqlite"
+    old = PrivacyLedger(path=path, create=True)
+    PrivacyLedger(budget=1.0, path=path)
+    old.charge(pure(1.0))
+    with old, pytest.raises(BudgetExceededError):
+        Noisy().fit_transform(X)
+    with pytest.raises(BudgetExceededError):
+        old.charge(pure(1.0))
+    assert old.total().epsilon == 1
+    assert old.budget.epsilon == 1
+
+
+def test_spending_is_known_for_one_set_and_for_all():
+    ledger = PrivacyLedger()
+    for name in ("a", "b", "b"):
+        ledger.charge(pure(1.0), records=name)
+    with ledger._transaction() as connection:
+        assert _store.spending(connection, "b") == {pure(1.0): 2}
+        assert _store.spending(connection) == {pure(1.0): 3}
+
+
+@pytest.mark.parametrize(
+    "larger",
+    [
+        {"budget": 1.5, "delta": 1e-6},
+        {"budget": 1.0, "delta": 1e-5},
+        {"budget": 0.5, "delta": 1e-5},  # neither is within the other
+        {"budget": PrivacyGuarantee(1.0, 1e-6, mechanism="budget", unit="word")},
+    ],
+)
+def test_budget_is_not_raised_by_opening_the_account(tmp_path, larger):
+    path = tmp_path / "ledger.sqlite"
+    ledger = PrivacyLedger(budget=1.0, delta=1e-6, path=path, create=True)
+    with pytest.raises(ValueError, match="raise_budget"):
+        PrivacyLedger(path=path, **larger)
+    assert (ledger.budget.epsilon, ledger.budget.delta, ledger.budget.unit) == (1.0, 1e-6, "record")
+
+
+def test_budget_is_tightened_by_opening_and_raised_on_purpose(tmp_path):
+    path = tmp_path / "ledger.sqlite"
+    ledger = PrivacyLedger(budget=2.0, path=path, create=True)
+    PrivacyLedger(budget=1.0, path=path)
+    PrivacyLedger(budget=1.0, path=path)
+    with pytest.raises(BudgetExceededError):
+        ledger.charge(pure(1.5))
+    PrivacyLedger(path=path).raise_budget(5.0)
+    ledger.charge(pure(1.5))
+    assert ledger.remaining == 3.5
+    with closing(sqlite3.connect(path)) as connection:
+        kept = connection.execute("SELECT time, guarantee FROM budgets ORDER BY rowid").fetchall()
+    assert [json.loads(text)["epsilon"] for _, text in kept] == [2.0, 1.0, 5.0]
+    assert sorted(kept) == kept
+    assert all(abs(moment - time.time()) < 600 for moment, _ in kept)
 
 
 def test_temporary_file_goes_with_its_ledger():
@@ -251,7 +362,7 @@ def test_damaged_file_is_refused(tmp_path, content):
 def test_file_that_breaks_later_stops_releases(tmp_path):
     path = tmp_path / "ledger.sqlite"
     noisy = Noisy(log=str(tmp_path / "log")).fit(X)
-    ledger = PrivacyLedger(path=path)
+    ledger = PrivacyLedger(path=path, create=True)
     with ledger:
         noisy.transform(X)
         whole = path.read_bytes()
@@ -271,12 +382,12 @@ def test_other_databases_are_refused(tmp_path):
     with pytest.raises(ValueError, match="not a privacy ledger"):
         PrivacyLedger(path=path)
     with pytest.raises(FileNotFoundError, match="path"):
-        PrivacyLedger(path=tmp_path / "nowhere" / "ledger.sqlite")
+        PrivacyLedger(path=tmp_path / "nowhere" / "ledger.sqlite", create=True)
 
 
 def test_ledger_whose_file_was_deleted_does_not_come_back_empty(tmp_path):
     path = tmp_path / "ledger.sqlite"
-    ledger = PrivacyLedger(path=path)
+    ledger = PrivacyLedger(path=path, create=True)
     ledger.charge(pure(1.0))
     path.unlink()
     with pytest.raises(RuntimeError, match="gone"):
@@ -287,7 +398,7 @@ def test_ledger_whose_file_was_deleted_does_not_come_back_empty(tmp_path):
 def test_active_ledger_whose_file_was_deleted_stops_releases(tmp_path):
     path = tmp_path / "ledger.sqlite"
     noisy = Noisy(log=str(tmp_path / "log")).fit(X)
-    ledger = PrivacyLedger(path=path).__enter__()
+    ledger = PrivacyLedger(path=path, create=True).__enter__()
     moved = path.rename(tmp_path / "moved")
     with pytest.raises(RuntimeError, match="gone"):
         noisy.transform(X)
@@ -330,6 +441,7 @@ def test_copies_are_handles_on_one_account():
         (lambda: PrivacyLedger(budget="8"), "budget"),
         (lambda: PrivacyLedger(delta=1.0), "delta"),
         (lambda: PrivacyLedger(budget=pure(1.0), delta=1e-5), "delta"),
+        (lambda: PrivacyLedger().raise_budget(None), "budget"),
         (lambda: PrivacyLedger().charge(1.0), "guarantee"),
         (lambda: PrivacyLedger().charge(pure(1.0), records=""), "records"),
         (lambda: PrivacyLedger().charge(pure(1.0), records=3), "records"),
@@ -341,6 +453,36 @@ def test_bad_arguments_are_named(call, name):
         call()
 
 
-def test_spend_wants_a_guarantee():
+def test_a_charge_wants_a_guarantee():
     with pytest.raises(TypeError, match="guarantee"):
-        Noisy()._spend(1.0)
+        charge_release(1.0, source="test")
+
+
+# -- seeds ------------------------------------------------------------------------------------------------------------
+
+
+def seeded(seed, stream):
+    event = ReleaseEvent(0.1, seed=SeedIdentity(seed, stream))
+    return PrivacyGuarantee.of(event, mechanism="laplace")
+
+
+def test_two_releases_from_one_seed_cost_infinity_also_across_record_sets():
+    ledger = PrivacyLedger()
+    ledger.charge(seeded("a", "1"), records="Lille")
+    ledger.charge(seeded("a", "1"), records="Lille")  # one stream goes on with fresh noise
+    ledger.charge(pure(1.0), records="Paris")
+    assert ledger.total().epsilon == 1.0
+    ledger.charge(seeded("a", "2"), records="Lyon")
+    assert ledger.total().epsilon == math.inf
+    totals = ledger.totals()
+    assert totals["Lille"].epsilon == totals["Lyon"].epsilon == math.inf
+    assert totals["Paris"].epsilon == 1.0
+
+
+def test_a_budget_refuses_noise_that_repeats():
+    ledger = PrivacyLedger(budget=5.0)
+    ledger.charge(seeded("a", "1"), records="Lille")
+    with pytest.raises(BudgetExceededError, match="same seed"):
+        ledger.charge(seeded("a", "2"), records="Lyon")
+    ledger.charge(seeded("b", "2"), records="Lyon")
+    assert len(ledger) == 2

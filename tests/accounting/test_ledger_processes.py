@@ -4,17 +4,21 @@ import gc
 import multiprocessing
 import os
 import pickle
+import shlex
+import shutil
 import signal
+import stat
 import subprocess
 import sys
 import textwrap
-import threading
+import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 from joblib import Parallel, delayed
+from joblib.externals.loky import get_reusable_executor
 from sklearn.base import clone
 from sklearn.ensemble import BaggingClassifier
 from sklearn.linear_model import LogisticRegression
@@ -23,7 +27,7 @@ from sklearn.pipeline import make_pipeline
 
 from skfairdp import GaussianPrivatizer, LaplacePrivatizer
 from skfairdp.accounting import PrivacyGuarantee, PrivacyLedger, _registry, gaussian_epsilon
-from skfairdp.exceptions import BudgetExceededError
+from skfairdp.exceptions import BudgetExceededError, PrivacyLeakWarning
 from tests.accounting._noisy import Forgetful, Noisy
 
 ROOT = Path(__file__).parents[2]
@@ -37,15 +41,16 @@ def data():
     return X, (X[:, 0] > 0).astype(int)
 
 
-def run(code, *args, **options):
+def run(code, *args, temporary=None):
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    if temporary is not None:  # where a process that is killed leaves things behind
+        environment["TMPDIR"] = str(temporary)
     return subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(code), *map(str, args)],
         env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        **options,
     )
 
 
@@ -54,17 +59,17 @@ def run(code, *args, **options):
 KILLED = """
     import os, signal, sys
     import numpy as np
-    from skfairdp.accounting import PrivacyLedger
+    from skfairdp.accounting import PrivacyLedger, charge_release
     from tests.accounting._noisy import Forgetful, Noisy
 
     class Killed(Noisy):
-        def _spend(self, guarantee):
+        def _let_out(self, values, mechanism, stream, guarantee):
             if sys.argv[2] == "before":
-                super()._spend(guarantee)
+                charge_release(guarantee, source="Killed")
             os.kill(os.getpid(), signal.SIGKILL)  # the instant before an output could be computed
 
     X = np.eye(3)
-    with PrivacyLedger(path=sys.argv[1]):
+    with PrivacyLedger(path=sys.argv[1], create=True):
         noisy = Killed().fit(X)
         Noisy.transform(Noisy().fit(X), X)
         noisy.transform(X)
@@ -75,22 +80,69 @@ KILLED = """
 def test_record_survives_kill(tmp_path, when, recorded):
     # "after" is the planted fault: a ledger that commits once the output exists forgets the release.
     path = tmp_path / "ledger.sqlite"
-    process = run(KILLED, path, when)
+    process = run(KILLED, path, when, temporary=tmp_path)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == -signal.SIGKILL, errors
     assert PrivacyLedger(path=path).total().epsilon == recorded
 
 
-def test_ledger_goes_on_after_a_crash(tmp_path):
+CRASHED = """
+    import os, signal, sys
+    from skfairdp.accounting import PrivacyGuarantee, PrivacyLedger
+
+    with PrivacyLedger(budget=2.0, path=sys.argv[1], create=True) as ledger, ledger.records("a"):
+        ledger.charge(PrivacyGuarantee(1.0, mechanism="laplace"), records="default")
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_ledger_goes_on_after_a_crash(data, tmp_path):
+    X, _ = data
     path = tmp_path / "ledger.sqlite"
-    ledger = PrivacyLedger(budget=2.0, path=path).__enter__()
-    ledger.charge(ONE)
-    _registry.leave((ledger.path, ledger._session))  # forgotten, but never left: its session stays open in the file
-    with PrivacyLedger(path=path) as ledger:  # the budget stays with the file
-        ledger.charge(ONE)
-        with pytest.raises(BudgetExceededError):
+    run(CRASHED, path, temporary=tmp_path).communicate(timeout=60)
+    with PrivacyLedger(path=path) as ledger, ThreadPoolExecutor(1) as pool:
+        pool.submit(Noisy().fit(X).transform, X).result()  # the set that was open then is nobody's any more
+        with pytest.raises(BudgetExceededError):  # the budget stays with the file
             ledger.charge(ONE)
-    assert len(PrivacyLedger(path=path)) == 2
+    assert {name: total.epsilon for name, total in ledger.totals().items()} == {"default": 2}
+
+
+SURVIVOR = """
+    import os, signal, sys, time
+    import numpy as np
+    from skfairdp.accounting import PrivacyLedger
+    from tests.accounting._noisy import Noisy
+
+    def wait_for(path):
+        while not os.path.exists(path):
+            time.sleep(0.01)
+
+    folder, durable = sys.argv[1], sys.argv[2] == "durable"
+    where = {"path": f"{folder}/ledger.sqlite", "create": True} if durable else {}
+    with PrivacyLedger(**where) as ledger:
+        if os.fork() == 0:
+            wait_for(f"{folder}/go")
+            print(Noisy().fit_transform(np.eye(3)).shape, flush=True)
+            os._exit(0)
+        with open(f"{folder}/where", "w") as file:
+            file.write(ledger.path)
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@pytest.mark.parametrize("kind", ["durable", "temporary"])
+def test_workers_of_a_killed_process(tmp_path, kind):
+    process = run(SURVIVOR, tmp_path, kind, temporary=tmp_path)
+    assert process.wait(60) == -signal.SIGKILL
+    path = (tmp_path / "where").read_text()
+    if kind == "temporary":
+        shutil.rmtree(os.path.dirname(path))
+    (tmp_path / "go").touch()
+    output, errors = process.communicate(timeout=60)  # ends when the worker does
+    assert output == "(3, 3)\n", errors
+    if kind == "durable":  # the account goes on to be charged
+        assert PrivacyLedger(path=path).total().epsilon == 1
 
 
 # -- a race -----------------------------------------------------------------------------------------------------------
@@ -98,13 +150,13 @@ def test_ledger_goes_on_after_a_crash(tmp_path):
 RACE = """
     import os, sys, time
     from skfairdp.accounting import PrivacyGuarantee, PrivacyLedger, _store
-    from skfairdp.exceptions import BudgetExceededError
+    from skfairdp.exceptions import BudgetExceededError, PrivacyLeakWarning
 
     folder, rounds, fault = sys.argv[1], int(sys.argv[2]), sys.argv[3]
     if fault == "planted":  # read first, lock later
         from collections import Counter
         true_spending = _store.spending
-        def late(connection, records):
+        def late(connection, records=None):
             connection.commit()
             spent = true_spending(connection, records)
             time.sleep(0.01)
@@ -112,7 +164,7 @@ RACE = """
             return spent
         _store.spending = late
     release = PrivacyGuarantee(1.0, mechanism="laplace")
-    ledger = PrivacyLedger(budget=1.5, path=f"{folder}/ledger.sqlite")
+    ledger = PrivacyLedger(path=f"{folder}/ledger.sqlite")
     won = 0
     for i in range(rounds):
         open(f"{folder}/round{i}.{os.getpid()}", "w").close()
@@ -128,6 +180,7 @@ RACE = """
 
 
 def race(folder, rounds, fault):
+    PrivacyLedger(budget=1.5, path=folder / "ledger.sqlite", create=True)
     processes = [run(RACE, folder, rounds, fault) for _ in range(2)]
     outputs = [process.communicate(timeout=120) for process in processes]
     assert all(process.returncode == 0 for process in processes), outputs
@@ -173,15 +226,181 @@ def test_search_is_charged_for_every_release(data, tmp_path, n_jobs):
     assert ledger.total().epsilon == 13
 
 
-def test_a_transformer_that_forgets_its_ledgers_would_be_found(data, tmp_path):
+def build_and_release(log, X):
+    return Noisy(log=log).fit_transform(X).shape
+
+
+KINDS = ["loky", *multiprocessing.get_all_start_methods()]
+
+
+def new_pool(kind):
+    if kind == "loky":
+        return get_reusable_executor(2)
+    return ProcessPoolExecutor(2, mp_context=multiprocessing.get_context(kind))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_workers_that_build_their_own_estimators_are_charged(data, tmp_path, kind):
     X, _ = data
     log = tmp_path / "log"
-    # Fresh processes: a worker that has heard of the ledger through another estimator would charge it.
+    with new_pool(kind) as pool:
+        list(pool.map(warm_up, range(4)))  # workers that are older than the ledger
+        with PrivacyLedger() as ledger:
+            list(pool.map(build_and_release, [str(log)] * 6, [X] * 6))
+        assert ledger.total().epsilon == len(ledger) == log.stat().st_size == 6
+        list(pool.map(build_and_release, [str(log)] * 2, [X] * 2))
+        assert len(ledger) == 6
+
+
+def test_test_of_workers_finds_a_board_that_they_do_not_see(data, tmp_path, monkeypatch):
+    X, _ = data
+    log = tmp_path / "log"
+    monkeypatch.setattr(_registry, "_boards", (str(tmp_path / "another folder" / "1-board"),))
     with PrivacyLedger() as ledger, ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
-        pool.submit(Forgetful(log=str(log)).fit(X).transform, X).result()
-        assert (ledger.total().epsilon, log.stat().st_size) == (0, 1)
-        pool.submit(Noisy(log=str(log)).fit(X).transform, X).result()
-        assert (ledger.total().epsilon, log.stat().st_size) == (1, 2)
+        pool.submit(build_and_release, str(log), X).result()
+    assert (len(ledger), log.stat().st_size) == (0, 1)
+
+
+OLDER_THAN_THE_IMPORT = """
+    import multiprocessing, sys
+    from concurrent.futures import ProcessPoolExecutor
+    from joblib.externals.loky import get_reusable_executor
+
+    def release(_):
+        import numpy as np
+        from tests.accounting._noisy import Noisy
+        return Noisy().fit_transform(np.eye(3)).shape
+
+    if __name__ == "__main__":
+        if sys.argv[1] == "loky":
+            pool = get_reusable_executor(2)
+        else:
+            pool = ProcessPoolExecutor(2, mp_context=multiprocessing.get_context(sys.argv[1]))
+        list(pool.map(abs, range(4)))  # the workers are there
+        assert not any(name.startswith("skfairdp") for name in sys.modules)
+        from skfairdp.accounting import PrivacyLedger
+        with PrivacyLedger() as ledger:
+            list(pool.map(release, range(4)))
+            print(len(ledger))
+"""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_workers_that_are_older_than_the_import_are_charged(tmp_path, kind):
+    script = tmp_path / "older.py"
+    script.write_text(textwrap.dedent(OLDER_THAN_THE_IMPORT))
+    environment = {k: v for k, v in os.environ.items() if k != "SKFAIRDP_LEDGERS"} | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, script, kind], env=environment, capture_output=True, text=True, timeout=120)
+    assert done.stdout == "4\n", done.stderr
+
+
+SIBLING = """
+    import os, sys, time
+    import numpy as np
+    from skfairdp.accounting import PrivacyLedger
+    from tests.accounting._noisy import Noisy
+
+    folder, me, other = sys.argv[1:]
+    with PrivacyLedger() as ledger:
+        open(f"{folder}/{me} entered", "w").close()
+        while not os.path.exists(f"{folder}/{other} entered"):
+            time.sleep(0.01)
+        Noisy().fit_transform(np.eye(3))
+        open(f"{folder}/{me} done", "w").close()
+        while not os.path.exists(f"{folder}/{other} done"):
+            time.sleep(0.01)
+    print(len(ledger))
+"""
+
+
+def test_processes_are_charged_by_their_descendants_alone(data, tmp_path):
+    X, _ = data
+    with PrivacyLedger() as ledger:
+        children = [run(SIBLING, tmp_path, "a", "b"), run(SIBLING, tmp_path, "b", "a")]
+        while not (tmp_path / "a entered").exists():
+            assert children[0].poll() is None
+            time.sleep(0.01)
+        Noisy().fit_transform(X)  # a release of the parent
+        outputs = [child.communicate(timeout=60) for child in children]
+    assert [output for output, _ in outputs] == ["1\n", "1\n"], outputs
+    assert len(ledger) == 3
+
+
+NESTED = """
+    import subprocess, sys
+    import numpy as np
+    from tests.accounting._noisy import Noisy
+
+    Noisy().fit_transform(np.eye(3))
+    if sys.argv[1] != "0":
+        subprocess.run([sys.executable, "-c", sys.argv[2], str(int(sys.argv[1]) - 1), sys.argv[2]], check=True)
+"""
+
+
+def test_grandchildren_are_charged(tmp_path):
+    with PrivacyLedger() as ledger:
+        process = run(NESTED, 2, textwrap.dedent(NESTED))
+        _, errors = process.communicate(timeout=60)
+        assert process.returncode == 0, errors
+    assert len(ledger) == 3
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_forked_child_has_a_board_of_its_own(data):
+    X, _ = data
+
+    def child():
+        assert _registry._boards[:-1] == inherited
+        with PrivacyLedger() as inner, ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+            pool.submit(build_and_release, None, X).result()
+            assert len(inner) == 1
+
+    inherited = _registry._boards
+    with PrivacyLedger() as ledger:
+        process = multiprocessing.get_context("fork").Process(target=child)
+        process.start()
+        process.join(60)
+        assert process.exitcode == 0
+    assert len(ledger) == 1
+
+
+def run_elsewhere(code, *args):
+    """Run code in a process that is not of the family: it has another parent, and another environment."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    del environment["SKFAIRDP_LEDGERS"]
+    command = shlex.join([sys.executable, "-c", textwrap.dedent(code), *map(str, args)])
+    return subprocess.run(["sh", "-c", f"{command}; exit $?"], env=environment, capture_output=True, text=True)
+
+
+UNPICKLE = """
+    import pickle, sys
+    import numpy as np
+    from tests.accounting._noisy import Noisy
+
+    with open(sys.argv[1], "rb") as file:
+        noisy = pickle.load(file)
+    noisy.transform(np.eye(3))
+    Noisy().fit_transform(np.eye(3))  # made here, on behalf of whoever sent the other
+    pickle.loads(pickle.dumps(noisy)).transform(np.eye(3))
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs a shell")
+def test_processes_of_others_hear_of_a_ledger_from_what_they_are_sent(tmp_path):
+    sent = tmp_path / "noisy.pickle"
+    X = np.eye(3)
+    with PrivacyLedger() as ledger:
+        with ledger.records("a"):
+            sent.write_bytes(pickle.dumps(Noisy().fit(X)))
+            done = run_elsewhere(UNPICKLE, sent)
+            assert done.returncode == 0, done.stderr
+            assert {name: total.epsilon for name, total in ledger.totals().items()} == {"a": 3}
+        sent.write_bytes(pickle.dumps(Forgetful().fit(X)))  # the planted fault: this is how a process is told
+        assert run_elsewhere(UNPICKLE, sent).returncode == 0
+        assert len(ledger) == 3
+        sent.write_bytes(pickle.dumps(Noisy().fit(X)))
+    assert run_elsewhere(UNPICKLE, sent).returncode == 0  # the ledger was left
+    assert len(ledger) == 3
 
 
 @pytest.mark.parametrize("privatizer", [LaplacePrivatizer(epsilon=1.0), GaussianPrivatizer(epsilon=1.0, delta=1e-5)])
@@ -252,7 +471,6 @@ def test_fitted_estimator_that_comes_back_is_charged_once(data):
             fitted[0].transform(X)
     assert ledger.total("later").epsilon == 1
     assert len(ledger) == 1
-    assert all(address.path != ledger.path for address in fitted[0].__dict__.get("_ledgers", ()))
     fitted[0].transform(X)
     assert len(ledger) == 1
 
@@ -308,27 +526,6 @@ def test_threads_share_one_budget(data):
     assert len(refused) == 10
 
 
-def test_record_sets_of_two_threads_are_refused():
-    entered, done = threading.Event(), threading.Event()
-    ledger = PrivacyLedger()
-
-    def other():
-        with ledger.records("other"):
-            entered.set()
-            done.wait(30)
-
-    thread = threading.Thread(target=other)
-    thread.start()
-    entered.wait(30)
-    with pytest.raises(RuntimeError, match="another thread"), ledger.records("mine"):
-        pass
-    done.set()
-    thread.join()
-    with ledger.records("mine"):
-        ledger.charge(ONE)
-    assert ledger.total("mine").epsilon == 1
-
-
 def charge_in_worker(ledger):
     ledger.charge(ONE, records="worker")
     return len(ledger)
@@ -345,10 +542,87 @@ def test_unreachable_ledger_of_another_machine_is_told(data, monkeypatch):
     with PrivacyLedger() as ledger:
         sent = pickle.dumps(Noisy().fit(X))
         del ledger
-    monkeypatch.setattr(_registry, "_process_token", b"elsewhere")
+    gc.collect()  # the temporary file goes with its ledger
+    pickle.loads(sent).transform(X)  # here it is over
     monkeypatch.setattr("socket.gethostname", lambda: "elsewhere")
     arrived = pickle.loads(sent)
-    gc.collect()  # the temporary file goes with its ledger
-    with pytest.warns(UserWarning, match="was not charged"):
+    with pytest.warns(PrivacyLeakWarning, match="was not charged"):
         arrived.transform(X)
     arrived.transform(X)  # told once
+
+
+def test_other_account_of_another_machine_is_not_taken_for_the_one_that_was_entered(data, tmp_path, monkeypatch):
+    X, _ = data
+    path = tmp_path / "ledger.sqlite"
+    with PrivacyLedger(path=path, create=True):
+        sent = pickle.dumps(Noisy().fit(X))
+    monkeypatch.setattr("socket.gethostname", lambda: "elsewhere")
+    pickle.loads(sent).transform(X)  # a file that both machines see says that the ledger was left
+    path.unlink()
+    PrivacyLedger(path=path, create=True)  # the same path on the disk of the other machine
+    with pytest.warns(PrivacyLeakWarning, match="was not charged"):
+        pickle.loads(sent).transform(X)
+
+
+# -- the board --------------------------------------------------------------------------------------------------------
+
+
+def test_import_makes_nothing(tmp_path):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
+    code = "import numpy as np; from tests.accounting._noisy import Noisy; Noisy().fit_transform(np.eye(3))"
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True, timeout=60)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_releases_go_on_where_nothing_can_be_written(monkeypatch):
+    def nowhere():
+        raise FileNotFoundError("No usable temporary directory found")
+
+    monkeypatch.setattr("tempfile.gettempdir", nowhere)
+    assert os.path.isabs(_registry._folder())
+
+
+def test_marker_is_there_while_the_ledger_is_active(data):
+    X, _ = data
+    folder = os.path.dirname(_registry._boards[-1])
+    before = set(os.listdir(folder)) if os.path.exists(folder) else set()
+    with PrivacyLedger() as ledger:
+        marker = next(_registry._markers())
+        assert stat.S_IMODE(os.stat(folder).st_mode) == 0o700
+        os.unlink(marker)  # as somebody may who cleans up temporary files
+        Noisy().fit_transform(X)
+    assert len(ledger) == 1
+    assert set(os.listdir(folder)) == before
+
+
+def test_folder_of_somebody_else_is_refused(tmp_path, data, monkeypatch):
+    X, _ = data
+    monkeypatch.setattr(_registry, "_boards", (str(tmp_path / "boards" / "1-board"),))
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "boards").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(PermissionError, match="TMPDIR"):
+        PrivacyLedger().__enter__()
+    Noisy().fit_transform(X)  # no ledger was entered
+    (tmp_path / "boards").unlink()
+    (tmp_path / "boards").mkdir()
+    monkeypatch.setattr(os, "getuid", lambda: 12345, raising=False)
+    ledger = PrivacyLedger()
+    with pytest.raises(PermissionError, match="somebody else"), ledger:
+        pass
+    assert not ledger.active
+
+
+def test_worker_is_stopped_when_the_file_of_a_living_ledger_is_gone(data, tmp_path):
+    X, _ = data
+    log = tmp_path / "log"
+    path = tmp_path / "ledger.sqlite"
+    with (
+        PrivacyLedger(path=path, create=True) as ledger,
+        ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool,
+    ):
+        pool.submit(build_and_release, str(log), X).result()
+        moved = path.rename(tmp_path / "moved")
+        with pytest.raises(RuntimeError, match=r"gone.*still active"):
+            pool.submit(build_and_release, str(log), X).result()
+        moved.rename(path)
+    assert len(ledger) == log.stat().st_size == 1
