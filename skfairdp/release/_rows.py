@@ -45,17 +45,26 @@ def find_mixed_rows(
         before = np.asarray(function(rows))
         for changed in (0, size // 2, size - 1):
             others = np.arange(size) != changed
-            after = np.asarray(function(_replace(rows, changed, make_rows(1))))
-            if not _same(before[others], after[others]):
-                return size
+            for other in _other_rows(make_rows(1)):
+                after = np.asarray(function(_replace(rows, changed, other)))
+                if not _same(before[others], after[others]):
+                    return size
     return None
+
+
+def _other_rows(row: Any) -> list[Any]:
+    """Return the row, and one that is far from all others, which shows in a maximum as well as in a mean."""
+    return [row, 1000 * row] if getattr(getattr(row, "dtype", None), "kind", "") == "f" else [row]
 
 
 def _replace(rows: Any, place: int, row: Any) -> Any:
     if isinstance(rows, list):
         return [*rows[:place], row[0], *rows[place + 1 :]]
     changed = rows.copy()
-    changed[place] = row[0]
+    if hasattr(rows, "iloc"):
+        changed.iloc[place] = row.iloc[0]
+    else:
+        changed[place] = row[0]
     return changed
 
 

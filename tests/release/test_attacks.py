@@ -1,0 +1,198 @@
+"""Attacks that once worked on whole programs: copies, wrong arguments, encoders that mix rows, changed parameters."""
+
+import math
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
+
+from skfairdp import (
+    FederateClassifier,
+    LaplacePrivatizer,
+    PATEClassifier,
+    PrivacyLedger,
+    WordDropout,
+    audit_epsilon,
+)
+from skfairdp._rng import random_stream
+from skfairdp.accounting import PrivacyGuarantee, compose
+from skfairdp.mechanisms import code_mechanism, laplace_mechanism, vote_mechanism
+
+RNG = np.random.default_rng(0)
+
+
+@pytest.mark.parametrize("make", [np.random.default_rng, np.random.RandomState])
+def test_clones_of_a_generator_do_not_subtract(make):
+    """Without noise of its own in each clone, the difference of two releases is the difference of the rows."""
+    secret, mine = RNG.normal(size=(200, 4)), RNG.normal(size=(200, 4))
+    base = LaplacePrivatizer(0.1, norm="clip", random_state=make())
+    difference = clone(base).fit_transform(secret) - clone(base).fit_transform(mine)
+    assert np.abs(difference - (secret - mine)).mean() > 20  # noise of scale 80 on both sides
+    assert not clone(base).fit(mine).privacy_.reproducible
+
+
+def test_an_integer_seed_reproduces_and_costs_infinity_twice():
+    rows = RNG.normal(size=(50, 4))
+    first, second = (LaplacePrivatizer(0.1, random_state=7).fit(rows) for _ in range(2))
+    assert np.array_equal(first.transform(rows), second.transform(rows))
+    assert compose([first.privacy_, second.privacy_]).epsilon == math.inf
+    assert any("anybody who sees two releases" in sentence for sentence in first.privacy_.does_not_cover)
+    with PrivacyLedger() as ledger:
+        first.transform(rows)
+        first.transform(rows)
+        assert ledger.total().epsilon == pytest.approx(0.2)
+        second.transform(rows)
+        assert ledger.total().epsilon == math.inf
+
+
+# -- a wrong argument burns no budget ---------------------------------------------------------------------------------
+
+
+class Refuses(LogisticRegression):
+    """A student that fails whatever it is given."""
+
+    def fit(self, X, y, sample_weight=None):
+        raise RuntimeError("this student cannot learn")
+
+
+@pytest.mark.parametrize(("student", "error"), [(KNeighborsClassifier(), "sample_weight"), (Refuses(), "cannot learn")])
+def test_a_student_that_cannot_learn_fails_before_the_price_is_paid(student, error):
+    X = RNG.normal(size=(300, 3))
+    y = (X[:, 0] > 0).astype(int)
+    model = PATEClassifier(LogisticRegression(), n_teachers=10, epsilon=8.0, student=student)
+    with PrivacyLedger() as ledger:
+        with pytest.raises((ValueError, RuntimeError), match=error):
+            model.fit(X[:200], y[:200], public=X[200:])
+        assert len(ledger) == 0
+    hard = clone(model).set_params(student=KNeighborsClassifier(), labels="hard")
+    assert hard.fit(X[:200], y[:200], public=X[200:]).score(X, y) > 0.5
+
+
+# -- encoders that let records show through others --------------------------------------------------------------------
+
+
+def network(*layers):
+    """An encoder of three columns, made of torch layers by name."""
+
+    def make(n_features):
+        torch = pytest.importorskip("torch")
+        built = [torch.nn.Linear(n_features, 4), *(layer(torch) for layer in layers), torch.nn.Linear(4, 2)]
+        return torch.nn.Sequential(*built)
+
+    return make
+
+
+def batch_norm(torch):
+    return torch.nn.BatchNorm1d(4, track_running_stats=False)
+
+
+def running_batch_norm(torch):
+    return torch.nn.BatchNorm1d(4)
+
+
+def always_dropout(torch):
+    class Always(torch.nn.Module):
+        def forward(self, x):
+            return torch.nn.functional.dropout(x, 0.5, training=True)
+
+    return Always()
+
+
+def fit_federate(encoder, **params):
+    X = RNG.normal(size=(120, 3))
+    clf = FederateClassifier(0.5, encoder=encoder, adversary_weight=0, max_epochs=2, batch_size=20, **params)
+    return clf.fit(X, (X[:, 0] > 0).astype(int))
+
+
+@pytest.mark.parametrize("layer", [batch_norm, always_dropout])
+@pytest.mark.parametrize("channel", ["laplace", "codes"])
+def test_an_encoder_that_mixes_records_is_refused(layer, channel):
+    with pytest.raises(ValueError, match="encoder mixes records"):
+        fit_federate(network(layer), channel=channel)
+
+
+def test_an_encoder_that_keeps_records_apart_is_taken_and_the_receipt_says_what_was_tried():
+    clf = fit_federate(network(running_batch_norm))
+    assert any("changing one record left the others as they were" in line for line in clf.privacy_.does_not_cover)
+
+
+def test_mixing_is_no_fault_where_nothing_is_promised():
+    X = RNG.normal(size=(120, 3))
+    y = (X[:, 0] > 0).astype(int)
+    clf = FederateClassifier(math.inf, encoder=network(batch_norm), adversary_weight=0, max_epochs=1).fit(X, y)
+    assert clf.privacy_.epsilon == math.inf
+
+
+# -- parameters that change after fit ---------------------------------------------------------------------------------
+
+
+def test_masks_stay_what_amplify_says_they_are():
+    dropout = WordDropout(rate=0.5).fit()
+    before = dropout.amplify(PrivacyGuarantee(1.0, mechanism="laplace")).epsilon
+    dropout.set_params(mask_token="", tokenizer=list)
+    text = " ".join(["word"] * 200)
+    assert len(dropout.transform([text])[0].split()) == 200  # the length does not tell what was masked
+    assert "[MASK]" in dropout.transform([text])[0]
+    assert dropout.amplify(PrivacyGuarantee(1.0, mechanism="laplace")).epsilon == before
+
+
+def test_the_auditor_attacks_what_was_fitted():
+    privatizer = LaplacePrivatizer(1.0, norm="minmax").fit(np.zeros((1, 4)))
+    pairs = privatizer.mechanism_.worst_case_pairs()
+    privatizer.set_params(norm="l1", epsilon=1000.0)
+    again = privatizer.mechanism_.worst_case_pairs()
+    assert all(np.array_equal(a, b) for one, other in zip(pairs, again) for a, b in zip(one, other))
+    assert audit_epsilon(privatizer, n_trials=4000, random_state=0).epsilon_lower > 0.5
+
+
+# -- mechanisms know their own likelihood -----------------------------------------------------------------------------
+
+
+def test_no_output_of_codes_tells_more_than_epsilon_and_some_tell_all_of_it():
+    mechanism = code_mechanism(4, 1.5)
+    for x, x_prime in mechanism.worst_case_pairs():
+        ratios = mechanism.log_likelihood_ratio(np.arange(4), x[None], x_prime[None])
+        assert np.abs(ratios).max() == pytest.approx(1.5, rel=1e-9)
+    frequencies = np.bincount(mechanism.release(np.tile([0.7, 0.3, 0, 0], (100_000, 1)), random_stream(0))) / 100_000
+    exact = np.exp(mechanism._log_weights(np.array([[0.7, 0.3, 0, 0]]))[0]) / 2.0**63
+    assert np.abs(frequencies - exact).max() < 0.01
+
+
+@pytest.mark.parametrize("labels", ["soft", "hard", "confident"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_likelihood_ratios_of_votes_average_to_one(labels, n_classes):
+    """Under x' the mean of the likelihood ratio of x to x' is 1: an identity that a wrong likelihood breaks."""
+    mechanism = vote_mechanism(
+        labels,
+        epsilon=2.0,
+        delta=1e-5,
+        noise_scale=None,
+        n_asked=3,
+        n_answered=3,
+        n_classes=n_classes,
+        n_voting=30,
+        threshold=18.0,
+    )
+    x, x_prime = mechanism.worst_case_pairs()[0]
+    stream = random_stream(0)
+    ratios = [
+        math.exp(mechanism.log_likelihood_ratio(mechanism.release(x_prime, stream), x, x_prime).sum())
+        for _ in range(3000)
+    ]
+    assert np.mean(ratios) == pytest.approx(1.0, abs=5 * np.std(ratios) / math.sqrt(len(ratios)))
+    wrong = [
+        math.exp(mechanism.log_likelihood_ratio(mechanism.release(x, stream), x, x_prime).sum()) for _ in range(3000)
+    ]
+    assert np.mean(wrong) > 1 + 5 * np.std(ratios) / math.sqrt(len(ratios))  # the test has power
+
+
+def test_a_mechanism_releases_no_more_than_was_paid_for():
+    mechanism = vote_mechanism(
+        "soft", epsilon=1.0, delta=1e-5, noise_scale=None, n_asked=5, n_answered=5, n_classes=2, n_voting=9
+    )
+    with pytest.raises(ValueError, match="at most 5 queries"):
+        mechanism.release(np.full((6, 2), 4), random_stream(0))
+    with pytest.raises(ValueError, match=r"shape \(n_samples, 3\)"):
+        laplace_mechanism(1.0, "l1", 3).release(np.ones((2, 4)), random_stream(0))

@@ -1,0 +1,325 @@
+"""Every estimator that releases goes through the door: check, spend, draw, in this order and in no other way."""
+
+import copy
+import math
+import pickle
+from dataclasses import FrozenInstanceError, fields, is_dataclass
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from skfairdp import (
+    FederateClassifier,
+    GaussianPrivatizer,
+    LaplacePrivatizer,
+    OMEEncoder,
+    PATEClassifier,
+    PrivacyLedger,
+    PrivateScaler,
+)
+from skfairdp._rng import RandomStream, noise_stream
+from skfairdp.accounting import compose
+from skfairdp.adversarial._split import FederateEncoder
+from skfairdp.exceptions import BudgetExceededError
+from skfairdp.mechanisms import Mechanism, laplace_mechanism
+from skfairdp.release import ReleaseMixin, _door
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(120, 3))
+Y = (X[:, 0] > 0).astype(int)
+PUBLIC = RNG.normal(size=(40, 3))
+
+pytestmark = pytest.mark.filterwarnings("ignore::skfairdp.exceptions.MissingSensitiveFeaturesWarning")
+
+
+class Case:
+    """How an estimator is fitted, and what of it releases.
+
+    ``rows`` says which call releases rows that are given; for the others ``fit`` itself is the release.
+    """
+
+    def __init__(self, name, make, rows=None, later=None):
+        self.name, self.make, self.rows, self.later = name, make, rows, later or {}
+
+    def fit(self, estimator, X=X):
+        if isinstance(estimator, PATEClassifier):
+            return estimator.fit(X, Y[: len(X)], public=PUBLIC)
+        return estimator.fit(X, Y[: len(X)])
+
+    def release(self, estimator, X=X):
+        """Release once, whatever the estimator calls it; returns what came out."""
+        if self.rows is None:
+            fitted = self.fit(estimator, X)
+            return fitted.student_targets_ if isinstance(fitted, PATEClassifier) else fitted.center_
+        return getattr(estimator, self.rows)(X)
+
+    def ready(self, **params):
+        """An estimator that can release at once."""
+        estimator = self.make().set_params(**params)
+        return estimator if self.rows is None else self.fit(estimator)
+
+
+def federate(**params):
+    return FederateClassifier(epsilon=2.0, adversary_weight=0, max_epochs=2, **params)
+
+
+class EncoderHalf(Case):
+    """What ``split`` cuts off for the device: it comes fitted, and its ``fit`` and its clone are itself."""
+
+    def fit(self, estimator, X=X):
+        return estimator
+
+    def ready(self, **params):
+        return federate().set_params(**params).fit(X, Y).split()[0]
+
+
+CASES = [
+    Case("laplace", lambda: LaplacePrivatizer(2.0), "transform", {"epsilon": 900.0, "norm": "l2", "clip_norm": 9.0}),
+    Case("gaussian", lambda: GaussianPrivatizer(2.0), "transform", {"epsilon": 900.0, "clip_norm": 9.0}),
+    Case("bits", lambda: OMEEncoder(2.0, standardize=(0, 1)), "transform", {"epsilon": 900.0, "protocol": "sue"}),
+    Case("federate", federate, "transform", {"epsilon": 900.0, "norm": "l2", "calibration": "published"}),
+    Case("federate, predicting", federate, "predict_proba", {"epsilon": 900.0}),
+    Case("codes", lambda: federate(channel="codes"), "transform", {"epsilon": 900.0, "channel": "laplace"}),
+    EncoderHalf("federate, encoder half", FederateEncoder, "transform"),
+    Case("pate, soft", lambda: PATEClassifier(LogisticRegression(), n_teachers=5, epsilon=2.0)),
+    Case("pate, hard", lambda: PATEClassifier(LogisticRegression(), n_teachers=5, epsilon=2.0, labels="hard")),
+    Case(
+        "pate, confident",
+        lambda: PATEClassifier(LogisticRegression(), n_teachers=5, epsilon=9.0, labels="confident", threshold=-99.0),
+    ),
+    Case("scaler", lambda: PrivateScaler(2.0, bounds=(-5, 5))),
+]
+OF_ROWS = [case for case in CASES if case.rows]
+
+
+def every(cases):
+    return pytest.mark.parametrize("case", cases, ids=lambda case: case.name)
+
+
+@pytest.fixture
+def diary(monkeypatch):
+    """What happens at the door, in order: ``"spend"``, ``"draw"``, and ``"word"`` for every random word of noise."""
+    written = []
+    true_charge = _door.charge_release
+
+    def charge(guarantee, *, source):
+        written.append("spend")
+        true_charge(guarantee, source=source)
+
+    monkeypatch.setattr(_door, "charge_release", charge)
+    for kind in mechanisms():
+        true_release = kind.release
+        monkeypatch.setattr(kind, "release", lambda *a, f=true_release: written.append("draw") or f(*a))
+    true_words = RandomStream._words
+
+    def words(self, n, dtype):
+        if getattr(self, "watched", False):
+            written.append("word")
+        return true_words(self, n, dtype)
+
+    monkeypatch.setattr(RandomStream, "_words", words)
+    return written
+
+
+def kinds(kind):
+    """A class and all that inherit from it."""
+    return {kind}.union(*(kinds(child) for child in kind.__subclasses__()))
+
+
+def mechanisms(kind=Mechanism):
+    """Every mechanism that draws by itself."""
+    found = [kind] if "release" in vars(kind) and kind is not Mechanism else []
+    return found + [one for child in kind.__subclasses__() for one in mechanisms(child)]
+
+
+def follows_the_order(case, diary):
+    """Release once, then once against a ledger that refuses, and say whether the order was kept."""
+    estimator = case.ready()
+    if case.rows:
+        estimator._stream.watched = True
+    diary.clear()
+    case.release(estimator)
+    if [entry for entry in diary if entry != "word"][:2] != ["spend", "draw"] or diary.count("spend") != 1:
+        return False
+    if "word" in diary and diary.index("word") < diary.index("spend"):
+        return False
+    diary.clear()
+    with PrivacyLedger(budget=1e-6), pytest.raises(BudgetExceededError):
+        case.release(estimator)
+    return diary == ["spend"]
+
+
+@every(CASES)
+def test_the_price_is_paid_before_the_first_random_word(case, diary):
+    assert follows_the_order(case, diary)
+
+
+class DrawsFirst(ReleaseMixin, TransformerMixin, BaseEstimator):
+    """The planted sixth estimator: it looks right from outside, and draws before it spends."""
+
+    def fit(self, X, y=None):
+        X = validate_data(self, X)
+        self._seal(laplace_mechanism(2.0, "l1", X.shape[1]), noise_stream(None))
+        return self
+
+    def transform(self, X):
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False)
+        released = self.mechanism_.release(X, self._stream)
+        _door.charge_release(self.privacy_, source="DrawsFirst")
+        return released
+
+
+class DrawsByItself(DrawsFirst):
+    """Spends first, but takes its noise past the mechanism beforehand."""
+
+    def transform(self, X):
+        noise = self._stream.uint64(X.size)
+        _door.charge_release(self.privacy_, source="DrawsByItself")
+        self.mechanism_.release(X, self._stream)
+        return X + noise.reshape(X.shape) / 2.0**64
+
+
+@pytest.mark.parametrize("kind", [DrawsFirst, DrawsByItself])
+def test_the_order_is_not_kept_by_a_planted_estimator(kind, diary):
+    assert not follows_the_order(Case("planted", kind, "transform"), diary)
+
+
+def test_no_releasing_estimator_is_left_out():
+    ours = {
+        kind for kind in kinds(ReleaseMixin) if kind.__module__.startswith("skfairdp") and not kind.__subclasses__()
+    }
+    assert ours == {type(case.make()) for case in CASES}
+
+
+BAD_ROWS = {
+    "nan": np.full((5, 3), np.nan),
+    "infinity": np.full((5, 3), np.inf),
+    "another width": np.ones((5, 7)),
+    "text": np.full((5, 3), "a"),
+    "no rows": np.ones((0, 3)),
+    "one dimension": np.ones(3),
+}
+
+
+@every(CASES)
+@pytest.mark.parametrize("fault", BAD_ROWS)
+def test_rows_that_are_refused_cost_nothing(case, fault):
+    if fault == "another width" and case.rows is None:
+        pytest.skip("fit takes any width")
+    estimator = case.ready()
+    with PrivacyLedger() as ledger:
+        with pytest.raises((ValueError, TypeError)):
+            case.release(estimator, BAD_ROWS[fault])
+        assert len(ledger) == 0
+
+
+@every(CASES)
+def test_the_receipt_is_that_of_the_mechanism(case):
+    estimator = case.ready()
+    with PrivacyLedger(delta=0.5) as ledger:
+        case.release(estimator)
+    event = estimator.mechanism_.event
+    (found,) = ledger.entries.itertuples()
+    assert (found.epsilon, found.delta) == (event.epsilon, event.delta)
+    assert (estimator.privacy_.epsilon, estimator.privacy_.delta) == (event.epsilon, event.delta)
+    assert estimator.privacy_.gaussian_mu == event.gaussian_mu
+    assert estimator.mechanism_.guarantee().epsilon == event.epsilon
+
+
+@every(CASES)
+def test_the_mechanism_is_frozen(case):
+    estimator = case.ready()
+    if case.rows is None:
+        case.release(estimator)
+    mechanism = estimator.mechanism_
+    assert isinstance(mechanism, Mechanism)
+    assert is_dataclass(mechanism)
+    with pytest.raises(FrozenInstanceError):
+        setattr(mechanism, fields(mechanism)[0].name, None)
+
+
+@every(OF_ROWS)
+def test_parameters_that_change_after_fit_change_nothing(case):
+    given, changed = case.ready(random_state=0), case.ready(random_state=0)
+    changed.set_params(**case.later)
+    assert np.array_equal(case.release(given), case.release(changed))
+    assert given.privacy_.epsilon == changed.privacy_.epsilon
+    pairs = [estimator.mechanism_.worst_case_pairs() for estimator in (given, changed)]
+    assert all(np.array_equal(a, b) for one, other in zip(*pairs) for a, b in zip(one, other))
+
+
+@every(OF_ROWS)
+def test_rows_do_not_show_through_other_rows(case):
+    estimator = case.ready()
+    first, second = X.copy(), X.copy()
+    second[7] = 50.0
+    values = [estimator._values_to_release(rows) for rows in (first, second)]
+    others = np.arange(len(X)) != 7
+    assert np.array_equal(np.asarray(values[0])[others], np.asarray(values[1])[others])
+
+
+COPIES = {
+    "clone": lambda case, e: case.fit(clone(e)) if case.rows else clone(e),
+    "deepcopy": lambda case, e: copy.deepcopy(e),
+    "pickle": lambda case, e: pickle.loads(pickle.dumps(e)),
+    "refit": lambda case, e: case.fit(e) if case.rows else e,
+}
+
+
+@every(CASES)
+@pytest.mark.parametrize("how", COPIES)
+@pytest.mark.parametrize(
+    "source", [None, np.random.default_rng, np.random.RandomState], ids=["None", "Generator", "RandomState"]
+)
+def test_every_copy_draws_fresh_noise(case, how, source):
+    """The attack: the difference of two releases with the same noise is the difference of the rows."""
+    estimator = case.ready(random_state=None if source is None else source(0))
+    streams = []
+    record = RandomStream._words
+
+    def words(self, n, dtype):
+        drawn = record(self, n, dtype)
+        streams.append(drawn.tobytes()[:64])
+        return drawn
+
+    outputs = []
+    for one in (estimator, COPIES[how](case, estimator)):
+        streams.clear()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(_door.ReleaseMixin, "_let_out", watched_let_out(words))
+            case.release(one)
+        outputs.append(set(streams))
+    assert outputs[0]
+    assert not outputs[0] & outputs[1]
+
+
+def watched_let_out(words):
+    """The door, with every word noted that is drawn while the mechanism releases."""
+    true = _door.ReleaseMixin._let_out
+
+    def let_out(self, values, mechanism, stream, guarantee):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(RandomStream, "_words", words)
+            return true(self, values, mechanism, stream, guarantee)
+
+    return let_out
+
+
+@every(CASES)
+@pytest.mark.parametrize("how", COPIES)
+def test_copies_from_one_seed_cost_infinity_together(case, how):
+    estimator = case.ready(random_state=0)
+    with PrivacyLedger(delta=0.5) as ledger:
+        case.release(estimator)
+        receipt = estimator.privacy_
+        assert math.isfinite(ledger.total().epsilon)
+        other = COPIES[how](case, estimator)
+        if other is estimator and case.rows and isinstance(case, EncoderHalf):
+            pytest.skip("it is the same object, whose stream goes on")
+        case.release(other)
+        assert ledger.total().epsilon == math.inf
+    assert compose([receipt, other.privacy_]).epsilon == math.inf
