@@ -93,7 +93,78 @@ def complaints(room: str, source: str) -> list[str]:
     return found
 
 
+def private_names(room: str, source: str) -> list[str]:
+    """What a source file takes from another room past its front door: a file or a name that starts with ``_``."""
+    found = []
+    for module in imported_modules(source):
+        parts = module.split(".")
+        foreign = parts[0] == "skfairdp" and len(parts) > 2 and parts[1] != room and parts[1] in ROOMS
+        if foreign and any(part.startswith("_") for part in parts[2:]):
+            found.append(module)
+    return found
+
+
+def import_graph() -> dict[str, set[str]]:
+    """Which of our files each of our files imports, in functions too; imports for type checkers do not count."""
+    files = {".".join(("skfairdp", *p.relative_to(PACKAGE).with_suffix("").parts)): p for p in SOURCES}
+    graph: dict[str, set[str]] = {}
+    for name, path in files.items():
+        module = name.removesuffix(".__init__")
+        graph[module] = set()
+        for target in imported_modules(without_type_checking(path.read_text(encoding="utf-8"))):
+            while target and target not in files and f"{target}.__init__" not in files:
+                target = target.rpartition(".")[0]
+            if target and target not in ("skfairdp", module):
+                graph[module].add(target)
+    return graph
+
+
+def without_type_checking(source: str) -> str:
+    """The source without what stands under ``if TYPE_CHECKING``."""
+    tree = ast.parse(source)
+    tree.body = [
+        node for node in tree.body if not (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test))
+    ]
+    return ast.unparse(tree)
+
+
+def cycle_in(graph: dict[str, set[str]]) -> list[str]:
+    """A cycle of imports, or nothing."""
+    done: set[str] = set()
+
+    def visit(node: str, path: list[str]) -> list[str]:
+        if node in path:
+            return [*path[path.index(node) :], node]
+        if node not in done:
+            for target in sorted(graph.get(node, ())):
+                if found := visit(target, [*path, node]):
+                    return found
+            done.add(node)
+        return []
+
+    return next((found for node in sorted(graph) if (found := visit(node, []))), [])
+
+
 SOURCES = sorted(PACKAGE.rglob("*.py"))
+#: Folders; the single files of floor 0 are front doors themselves.
+ROOMS = {p.parent.name for p in PACKAGE.glob("*/__init__.py")}
+
+
+def test_no_file_imports_itself_through_others():
+    assert cycle_in(import_graph()) == []
+    assert cycle_in({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == ["b", "c", "b"]
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_rooms_are_entered_by_their_front_door(path):
+    room = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+    assert private_names(room, path.read_text(encoding="utf-8")) == []
+
+
+def test_a_side_door_is_found():
+    planted = "from skfairdp.metrics._leakage import leakage_score\nfrom skfairdp.accounting import _store"
+    assert len(private_names("report", planted)) == 2
+    assert private_names("metrics", planted) == ["skfairdp.accounting._store"]
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(PACKAGE)))

@@ -15,7 +15,7 @@ PACKAGE = Path(skfairdp.__file__).parent
 FOLDERS = sorted(p.parent.name for p in PACKAGE.glob("*/__init__.py"))
 
 # The toolboxes: their functions are public as skfairdp.<folder>.name, where only those who look for them find them.
-TOOLBOXES = {"accounting", "mechanisms", "neural", "release"}
+TOOLBOXES = {"accounting", "mechanisms", "metrics", "model_selection", "neural", "release", "report"}
 
 
 def test_every_name_is_reachable_both_ways():

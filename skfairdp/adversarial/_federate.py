@@ -15,7 +15,8 @@ from skfairdp._base import SkfairdpEstimator
 from skfairdp._rng import RandomState, training_and_noise_streams
 from skfairdp._sklearn import HasMethods, Interval, StrOptions, fit_context
 from skfairdp._validation import check_epsilon
-from skfairdp.adversarial._answers import COVERS, PrivateAnswers, check_records_stay_apart, not_covered
+from skfairdp.adversarial._answers import PrivateAnswers
+from skfairdp.adversarial._encoded import COVERS, check_records_stay_apart, not_covered
 from skfairdp.adversarial._prepare import history_table, make_settings, prepare, refuse_without_groups
 from skfairdp.exceptions import OverclaimedPrivacyWarning
 from skfairdp.mechanisms import Mechanism, OpenMechanism, code_mechanism, laplace_mechanism

@@ -8,7 +8,7 @@ from sklearn.base import ClassifierMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from skfairdp._base import SkfairdpEstimator
-from skfairdp.adversarial._answers import EncodedReleases, not_covered
+from skfairdp.adversarial._encoded import EncodedReleases, not_covered
 
 
 class _Half:

@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 
 from skfairdp.inspection._style import COLOUR_MAP, COLOURS, axes_of, quieten
-from skfairdp.model_selection._pareto import undominated
-from skfairdp.model_selection._results import Metric, Results
+from skfairdp.model_selection import Metric, Results, undominated
 
 
 class TradeoffDisplay:

@@ -4,6 +4,8 @@ from skfairdp.metrics._code_length import CodeLength, online_code_length
 from skfairdp.metrics._empirical_privacy import empirical_privacy_score
 from skfairdp.metrics._excessive_risk import excessive_risk, excessive_risk_gap, model_sensitivity
 from skfairdp.metrics._flipping import closeness_to_boundary, flipping_probability
+from skfairdp.metrics._group_counts import combine as combine_gaps
+from skfairdp.metrics._group_counts import tpr_gaps
 from skfairdp.metrics._group_fairness import (
     accuracy_gap,
     demographic_parity_gap,
@@ -21,7 +23,7 @@ from skfairdp.metrics._pate_bounds import (
     hard_label_bounds,
     soft_label_bounds,
 )
-from skfairdp.metrics._routing import route_sensitive_features
+from skfairdp.metrics._routing import how_to_pass_groups, route_sensitive_features
 from skfairdp.metrics._scorers import (
     accuracy_gap_scorer,
     grms_scorer,
@@ -39,6 +41,7 @@ __all__ = [
     "accuracy_gap_scorer",
     "bootstrap_interval",
     "closeness_to_boundary",
+    "combine_gaps",
     "demographic_parity_gap",
     "empirical_privacy_score",
     "equalized_odds_gap",
@@ -50,6 +53,7 @@ __all__ = [
     "grms_scorer",
     "group_rates",
     "hard_label_bounds",
+    "how_to_pass_groups",
     "leakage_report",
     "leakage_score",
     "make_code_length_scorer",
@@ -61,6 +65,7 @@ __all__ = [
     "soft_label_bounds",
     "tpr_gap",
     "tpr_gap_scorer",
+    "tpr_gaps",
     "worst_group_accuracy",
     "worst_group_accuracy_scorer",
 ]

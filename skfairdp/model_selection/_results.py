@@ -9,7 +9,7 @@ import pandas as pd
 
 from skfairdp._sklearn import routing_enabled
 from skfairdp.exceptions import SensitiveFeaturesNotRoutedError
-from skfairdp.metrics._routing import how_to_pass_groups
+from skfairdp.metrics import how_to_pass_groups
 
 # What names tell. The first rule that fits counts.
 _SMALLER_ENDS = ("gap", "_loss", "_error", "_difference", "grms", "leakage", "epsilon")

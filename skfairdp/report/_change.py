@@ -6,7 +6,7 @@ import numpy as np
 from scipy import sparse
 
 from skfairdp._validation import check_sensitive_features
-from skfairdp.metrics import _group_counts as on_counts
+from skfairdp.metrics import combine_gaps, tpr_gaps
 from skfairdp.report._prepare import PreparedTable
 
 _DRAWS = 1000
@@ -50,7 +50,7 @@ def gap_change(
         gaps = []
         for summed in sums:
             marginal = np.asarray(drawn @ summed).reshape(len(drawn), n_groups, n_classes, n_classes)
-            gaps.append(on_counts.combine(on_counts.tpr_gaps(marginal), average, position))
+            gaps.append(combine_gaps(tpr_gaps(marginal), average, position))
         return gaps[0] - gaps[1]
 
     generator = np.random.default_rng(seed)
