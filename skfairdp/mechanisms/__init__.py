@@ -10,6 +10,7 @@ from skfairdp.mechanisms._allocation import (
 from skfairdp.mechanisms._bits import bit_names, bit_weights, check_bit_counts, decode_bits, encode_bits
 from skfairdp.mechanisms._codes import CodeWeights, code_probabilities, code_weights, draw_codes
 from skfairdp.mechanisms._dropout import SensitiveWords, dropout_count, mask_words
+from skfairdp.mechanisms._farthest import farthest_pairs
 from skfairdp.mechanisms._gaussian import rounded_gaussian
 from skfairdp.mechanisms._gaussian_release import gaussian_release, plan_gaussian
 from skfairdp.mechanisms._laplace import discrete_laplace
@@ -60,6 +61,7 @@ __all__ = [
     "dropout_count",
     "encode_bits",
     "exact_laplace_epsilon",
+    "farthest_pairs",
     "gaussian_release",
     "hard_labels",
     "l1_sensitivity",
