@@ -118,6 +118,7 @@ _HOME = {
     "tpr_gap": "metrics",
     "tpr_gap_scorer": "metrics",
     "worst_case_pair": "auditing",
+    "worst_case_pairs": "auditing",
     "worst_group_accuracy": "metrics",
     "worst_group_accuracy_scorer": "metrics",
 }

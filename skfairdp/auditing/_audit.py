@@ -1,25 +1,26 @@
 """The auditor: attack a release with many trials, and certify what was found."""
 
+import math
 from collections.abc import Callable
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from skfairdp._rng import RandomState, random_stream
-from skfairdp._validation import check_delta, check_epsilon
+from skfairdp._validation import check_count, check_delta, check_epsilon
 from skfairdp.accounting import PrivacyGuarantee
+from skfairdp.auditing._attack import Attack, Scoring, most_promising
 from skfairdp.auditing._bounds import certified_epsilon, choose_event, largest_certifiable
-from skfairdp.auditing._distinguishers import Score, train_distinguishers
-from skfairdp.auditing._draws import Draws, check_different, read_record, release_function
+from skfairdp.auditing._dependence import find_dependence
+from skfairdp.auditing._draws import is_mechanism, read_record, release_function
 from skfairdp.auditing._result import EpsilonAudit
-from skfairdp.auditing._worst_case import worst_case_pair
+from skfairdp.auditing._worst_case import worst_case_pairs
 
-_SCORES = ("auto", "likelihood", "trained", "all")
 _MIN_TRIALS = 200
-#: A distinguisher is trained on at most this many releases of each input, and this many values in all.
-_MAX_TRAINING_ROWS = 60_000
-_MAX_TRAINING_VALUES = 6_000_000
+#: The part of the allowed error that goes to the test of independence. Shared noise leaves no doubt, so that little is
+#: enough, and the bound on epsilon keeps nearly all.
+_DEPENDENCE_SHARE = 0.01
 
 
 def audit_epsilon(
@@ -37,39 +38,45 @@ def audit_epsilon(
 ) -> EpsilonAudit:
     """Certify a lower bound on the epsilon of any randomised release.
 
-    The release is run many times on ``x`` and on ``x_prime``. One half of the trials chooses an event that
+    The release is run many times on two inputs. One half of the trials chooses a pair of inputs and an event that
     happens more often for one of the two; the other half counts it, and Clopper-Pearson bounds turn the counts
-    into an epsilon below which the release does not stay.
+    into an epsilon below which the release does not stay. The same trials are tested for noise that rows or calls
+    share, which a single output never shows.
 
     Parameters
     ----------
-    release : fitted estimator or callable
-        A transformer (its ``transform``), a classifier (its ``transform``, else its ``predict_proba``), or a
-        function that takes rows and returns one output per row: numbers, codes, or strings. The rows of one
-        call must be released independently of each other.
+    release : fitted estimator, mechanism or callable
+        A transformer (its ``transform``), a classifier (its ``transform``, else its ``predict_proba``), a mechanism
+        (its ``release``, with a stream from the operating system), or a function that takes rows and returns one
+        output per row: numbers, codes, or strings. The rows of one call, and of different calls, must be
+        released independently of each other; if they are not, the audit says so.
     x, x_prime : array-like of shape (n_features,) or str, optional
-        Two neighbouring inputs: one row, or one document, each. Without them, :func:`worst_case_pair` of the
-        release.
+        Two neighbouring inputs: one row, or one document, each. Without them several pairs are tried: all of
+        :func:`worst_case_pairs`, and the one that moves only the coordinate which is found to vary least.
     n_trials : int, default=20000
-        Releases of each of the two inputs. The bound cannot exceed about ``ln(n_trials / 7.4)``.
+        Releases on either side, of x and of x_prime. One half is counted, all of it on one pair; the other half
+        chooses, and is shared by the pairs if there are several. So the cost does not depend on their number. The
+        bound cannot exceed about ``ln(n_trials / 7.4)``.
     confidence : float, default=0.95
-        The probability with which the bound holds.
+        The probability with which the bound holds, and with which independent rows are not called dependent.
     claimed : PrivacyGuarantee, float or "published", optional
         The claim to test. By default the ``privacy_`` of the release, or of the only step of a pipeline that has
-        one; ``"published"`` takes the epsilon that the paper behind a published calibration states.
+        one, or the ``guarantee()`` of a mechanism; ``"published"`` takes the epsilon that the paper behind a published
+        calibration states.
     delta : float, optional
         The delta at which epsilon is bounded; by default that of the claim, else 0.
     score : {"auto", "likelihood", "trained", "all"} or callable, default="auto"
         What orders the outputs. ``"likelihood"`` asks the release (``log_likelihood_ratio(y, x, x_prime)``),
         which is the strongest score there is if the release does what it says; ``"trained"`` learns
         distinguishers from a third part of the trials and believes nothing; ``"all"`` takes whichever of
-        both promises more; ``"auto"`` asks the release if it can answer, and learns otherwise. A function gets
-        the outputs and returns one number for each.
+        both promises more. ``"auto"`` learns as well if the release cannot answer; if it can, its answer competes with
+        what is learned quickly from outputs that do not fit it: values or directions without noise, and the
+        lowest bits of floating-point numbers. A function gets the outputs and returns one number for each.
     rows_per_call : int, optional
-        How many rows to hand over in one call; 1 for functions whose rows share anything. By default as many
-        as fit into a block of moderate size.
+        How many rows to hand over in one call; 1 for functions whose rows share something on purpose, so that only
+        calls are compared with each other. By default as many as fit into a block of moderate size.
     random_state : int, Generator, RandomState or None
-        For the training of distinguishers. The noise of the release is its own.
+        For random pairs, and for the training of distinguishers. The noise of the release is its own.
 
     Returns
     -------
@@ -82,9 +89,17 @@ def audit_epsilon(
     never on a person's. Inside an active :class:`~skfairdp.accounting.PrivacyLedger` every call of the release
     is charged like any other. An audit can show that a claim is false; it cannot show that one is true.
 
-    An honest release is contradicted with probability at most ``1 - confidence``, whatever the score: the event,
-    its direction and the distinguisher are chosen on trials that are not counted, so that only one pair of
-    proportions is bounded, each with half of the allowed error.
+    An honest release is contradicted with probability at most ``1 - confidence``, whatever the score: the pair, the
+    event, its direction and the distinguisher are chosen on trials that are not counted, so that only one pair of
+    proportions is bounded, each with half of the allowed error. One hundredth of that error is set aside for the
+    test of independence, which is exact whatever the outputs are, ties included (Fisher's exact test on outputs cut
+    in two at their median). It pairs outputs 1 to 4 rows apart, at one more distance at which they look alike,
+    and at the same place in different calls.
+
+    A claim for each row presumes that each has noise of its own: if two rows share theirs, the difference of
+    their outputs is the difference of their records. So dependence contradicts any finite claim. What rows may
+    share without harm, such as public randomness that is added to noise of their own, cannot be told from what they
+    may not; audit such a release with ``rows_per_call=1``.
 
     Scores are used as they come, without rounding. Noise added in floating point gives itself away by the last
     bits of the output, and rounding would hide that.
@@ -106,42 +121,58 @@ def audit_epsilon(
     >>> audit_epsilon(respond, [0], [1], claimed=0.5, random_state=0).contradicts
     True
     """
-    n_trials = _check_count(n_trials, "n_trials", _MIN_TRIALS)
+    n_trials = check_count(n_trials, "n_trials", _MIN_TRIALS)
     if rows_per_call is not None:
-        rows_per_call = _check_count(rows_per_call, "rows_per_call", 1)
+        rows_per_call = check_count(rows_per_call, "rows_per_call", 1)
     if isinstance(confidence, bool) or not isinstance(confidence, Real) or not 0 < confidence < 1:
         raise ValueError(f"confidence must be a number in (0, 1), such as 0.95; got {confidence!r}.")
     claimed_epsilon, delta = _read_claim(release, claimed, delta)
     function = release_function(release)
-    if x is None and x_prime is None:
-        x, x_prime = worst_case_pair(release)
-    x, x_prime = read_record(x, "x"), read_record(x_prime, "x_prime")
-    check_different(x, x_prime)
+    scoring = Scoring.read(score, release)
+    stream = random_stream(random_state)
+    names = getattr(release, "feature_names_in_", None)
 
-    columns = getattr(release, "feature_names_in_", None)
-    columns = None if columns is None else list(columns)
-    draws = [Draws(function, record, rows_per_call, columns) for record in (x, x_prime)]
-    n_certified = n_trials // 2
-    n_choosing = n_trials - n_certified
-    scores, n_training = _scores(release, x, x_prime, score, draws, n_choosing, random_state)
+    def attack_on(x: Any, x_prime: Any) -> Attack:
+        return Attack(function, x, x_prime, scoring, rows_per_call, None if names is None else list(names))
+
+    if x is None and x_prime is None:
+        attacks = [attack_on(*pair) for pair in worst_case_pairs(release, random_state=stream)]
+    else:
+        attacks = [attack_on(read_record(x, "x"), read_record(x_prime, "x_prime"))]
 
     alpha = 1 - float(confidence)
-    chosen = [_score_draws(one, n_choosing - n_training, scores) for one in draws]
+    alpha_dependence = _DEPENDENCE_SHARE * alpha
+    alpha -= alpha_dependence
+    n_certified = n_trials // 2
+    n_choosing = n_trials - n_certified
+    attack, n_pairs = attacks[0], 1
+    if len(attacks) > 1:
+        # Pair, score and event are all chosen by trials that are not counted, and only the winner is counted, with all
+        # of the allowed error and all of the trials. To count every pair would need no choice, but would split both:
+        # with five pairs the bounds would be about as wide as with a fifth of the trials. What this gives up is a
+        # fault so rare that a tenth of the choosing trials does not show it, in a pair that shows nothing else.
+        attack, n_pairs, n_used = most_promising(attacks, attack_on, n_choosing // 2, stream, alpha, delta)
+        n_choosing -= n_used
+
+    scores, n_training = attack.learn(n_choosing, stream)
+    chosen, early_runs = attack.score_draws(n_choosing - n_training, scores)
     offers = {name: choose_event(chosen[0][name], chosen[1][name], alpha, delta) for name in scores}
     name = max(offers, key=lambda key: offers[key][1])
     event = offers[name][0]
 
-    certified = [_score_draws(one, n_certified, {name: scores[name]})[name] for one in draws]
-    counts = [event.count(values) for values in certified]
+    certified, runs = attack.score_draws(n_certified, {name: scores[name]})
+    counts = [event.count(values[name]) for values in certified]
     more, less = counts if event.favours_x else counts[::-1]
     bound = float(certified_epsilon(np.array(more), np.array(less), n_certified, alpha, delta))
+    dependence = find_dependence([*early_runs, *runs], alpha_dependence)
     favoured, other = ("x", "x_prime") if event.favours_x else ("x_prime", "x")
     return EpsilonAudit(
         epsilon_lower=bound,
         delta=delta,
         confidence=float(confidence),
         claimed_epsilon=claimed_epsilon,
-        contradicts=claimed_epsilon is not None and bound > claimed_epsilon,
+        contradicts=claimed_epsilon is not None
+        and (bound > claimed_epsilon or (dependence is not None and claimed_epsilon < math.inf)),
         cap=largest_certifiable(n_certified, alpha, delta),
         event=f"{event}: {more} of {n_certified} releases of {favoured}, {less} of {n_certified} of {other}",
         score=name,
@@ -149,74 +180,11 @@ def audit_epsilon(
         n_certified=n_certified,
         count_more=more,
         count_less=less,
+        dependence=dependence,
+        n_pairs=n_pairs,
+        x=attack.x,
+        x_prime=attack.x_prime,
     )
-
-
-def _scores(
-    release: Any, x: Any, x_prime: Any, score: Any, draws: list[Draws], n_choosing: int, random_state: RandomState
-) -> tuple[dict[str, Score], int]:
-    """Collect the scores that compete, and how many of the choosing trials their training used up."""
-    if callable(score):
-        return {"given function": score}, 0
-    if score not in _SCORES:
-        raise ValueError(f"score must be a function of the outputs or one of {_SCORES}; got {score!r}.")
-    ratio = getattr(release, "log_likelihood_ratio", None)
-    if score == "likelihood" and ratio is None:
-        raise ValueError(
-            f"score='likelihood' needs a release with log_likelihood_ratio(y, x, x_prime); {type(release).__name__} "
-            "has none. Use score='trained', or give a function of the outputs."
-        )
-    found: dict[str, Score] = {}
-    if ratio is not None and score != "trained":
-        found["likelihood ratio"] = lambda outputs: _finite_ratio(ratio, outputs, x, x_prime)
-        if score != "all":
-            return found, 0
-    first = [one.take(1) for one in draws]
-    width = max(1, *(row.size if row.dtype.kind == "f" else 1 for row in first))
-    n_training = min(3 * n_choosing // 5, _MAX_TRAINING_ROWS, max(_MIN_TRIALS // 4, _MAX_TRAINING_VALUES // width))
-    outputs = [one.take(n_training) for one in draws]
-    if outputs[0].shape[1:] != outputs[1].shape[1:] or outputs[0].dtype.kind != outputs[1].dtype.kind:
-        raise ValueError(
-            "release gave outputs of different shape or type for x and x_prime "
-            f"({outputs[0].shape[1:]} {outputs[0].dtype} and {outputs[1].shape[1:]} {outputs[1].dtype}): "
-            "their shape alone tells them apart, so no epsilon holds."
-        )
-    found.update(train_distinguishers(outputs[0], outputs[1], random_stream(random_state)))
-    return found, n_training
-
-
-def _finite_ratio(ratio: Callable, outputs: np.ndarray, x: Any, x_prime: Any) -> np.ndarray:
-    """Ask the release about the outputs it can know; one with nan or infinity in it is a fault, and scored as nan."""
-    if outputs.dtype.kind != "f":
-        return ratio(outputs, x, x_prime)
-    known = np.isfinite(outputs).all(axis=1)
-    if known.all():
-        return ratio(outputs, x, x_prime)
-    scores = np.full(len(outputs), np.nan)
-    if known.any():
-        scores[known] = ratio(outputs[known], x, x_prime)
-    return scores
-
-
-def _score_draws(draws: Draws, n: int, scores: dict[str, Score]) -> dict[str, np.ndarray]:
-    """Draw ``n`` releases and score them block by block, so that wide outputs need not be kept."""
-    parts: dict[str, list[np.ndarray]] = {name: [] for name in scores}
-    for outputs in draws.blocks(n):
-        for name, function in scores.items():
-            values = np.asarray(function(outputs), dtype=float).reshape(-1)
-            if len(values) != len(outputs):
-                raise ValueError(
-                    f"score ({name}) must return one number per output: {len(outputs)} outputs were given, "
-                    f"{len(values)} numbers came back."
-                )
-            parts[name].append(values)
-    return {name: _order_nan_last(np.concatenate(part)) for name, part in parts.items()}
-
-
-def _order_nan_last(values: np.ndarray) -> np.ndarray:
-    """Give nan a place in the order, so that an output that cannot be scored is an event like any other."""
-    missing = np.isnan(values)
-    return np.where(missing, -np.inf, values) if missing.any() else values
 
 
 def _read_claim(release: Any, claimed: Any, delta: float | None) -> tuple[float | None, float]:
@@ -252,11 +220,7 @@ def _read_claim(release: Any, claimed: Any, delta: float | None) -> tuple[float 
 def _receipt(release: Any) -> Any:
     """Return the guarantee of the release, or of the only step of a pipeline that has one."""
     steps = [step for _, step in release.steps] if hasattr(release, "steps") else []
+    if is_mechanism(release) and callable(getattr(release, "guarantee", None)):
+        return release.guarantee()
     found = [one.privacy_ for one in [release, *steps] if hasattr(one, "privacy_")]
     return found[0] if len(found) == 1 or hasattr(release, "privacy_") else None
-
-
-def _check_count(value: Any, name: str, smallest: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < smallest:
-        raise ValueError(f"{name} must be a whole number of at least {smallest}; got {value!r}.")
-    return int(value)

@@ -6,7 +6,6 @@ fresh releases.
 """
 
 import warnings
-from collections.abc import Callable
 
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier
@@ -15,20 +14,24 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 
 from skfairdp._rng import RandomStream
+from skfairdp.auditing import _quick_scores
+from skfairdp.auditing._quick_scores import (
+    Score,
+    finite,
+    lowest_bit,
+    most_different_first,
+    robust_scale,
+    train_quick,
+)
 
-Score = Callable[[np.ndarray], np.ndarray]
-
-#: Wide outputs are cut to the columns that differ most; boosting looks at fewer still.
-_MAX_LINEAR_COLUMNS = 128
+#: Wide outputs are cut to the columns that differ most; boosting looks at fewer than the others.
 _MAX_BOOSTED_COLUMNS = 24
-#: Enough rows to see which columns differ.
-_RANKING_ROWS = 2000
 #: More rows than this do not make boosting see more.
 _MAX_BOOSTED_ROWS = 40_000
 
 
 def train_distinguishers(outputs_x: np.ndarray, outputs_x_prime: np.ndarray, stream: RandomStream) -> dict[str, Score]:
-    """Train every distinguisher that suits the outputs.
+    """Train every distinguisher that suits the outputs, the quick ones of ``train_quick`` among them.
 
     Parameters
     ----------
@@ -41,74 +44,18 @@ def train_distinguishers(outputs_x: np.ndarray, outputs_x_prime: np.ndarray, str
     dict of str to callable
         Name in words, and the score.
     """
+    found = train_quick(outputs_x, outputs_x_prime, stream)
     outputs = np.concatenate([outputs_x, outputs_x_prime])
     from_x = np.repeat([1, 0], [len(outputs_x), len(outputs_x_prime)])
     if outputs.dtype.kind == "U":
-        found = {"words in the output (logistic regression)": _train_words(outputs, from_x)}
-        keys: Callable[[np.ndarray], np.ndarray] = np.asarray
-    else:
-        ranking = _most_different_first(_finite(outputs_x[:_RANKING_ROWS]), _finite(outputs_x_prime[:_RANKING_ROWS]))
-        linear, boosted = (np.sort(ranking[:n]) for n in (_MAX_LINEAR_COLUMNS, _MAX_BOOSTED_COLUMNS))
-        found = {
-            "clamped values (logistic regression)": _train_clamped(outputs, from_x, linear),
-            "scaled and row-centred values (logistic regression)": _train_scaled(outputs, from_x, linear),
-            "values and their lowest bits (gradient boosting)": _train_boosted(outputs, from_x, boosted, stream),
-        }
-        keys = _RowKeys(outputs.shape[1], stream)
-    frequencies = _train_frequencies(outputs, from_x, keys)
-    if frequencies is not None:
-        found["exact outputs (frequencies)"] = frequencies
+        found["words in the output (logistic regression)"] = _train_words(outputs, from_x)
+        return found
+    ranking = most_different_first(outputs_x, outputs_x_prime)
+    linear, boosted = (np.sort(ranking[:n]) for n in (_quick_scores.MAX_LINEAR_COLUMNS, _MAX_BOOSTED_COLUMNS))
+    found["clamped values (logistic regression)"] = _train_clamped(outputs, from_x, linear)
+    found["scaled and row-centred values (logistic regression)"] = _train_scaled(outputs, from_x, linear)
+    found["values and their lowest bits (gradient boosting)"] = _train_boosted(outputs, from_x, boosted, stream)
     return found
-
-
-def lowest_bit(values: np.ndarray) -> np.ndarray:
-    """Exponent of the lowest bit set in each value: ``v`` is an odd multiple of ``2 ** lowest_bit(v)``.
-
-    Noise added in floating point is rounded to a grid that depends on the private value, and this is where it
-    shows. Zero has no lowest bit and gets 64; what is not finite gets 128.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skfairdp.auditing._distinguishers import lowest_bit
-    >>> lowest_bit(np.array([1.0, 6.0, 0.375, 0.0]))
-    array([ 0.,  1., -3., 64.])
-    """
-    finite = np.isfinite(values)
-    mantissa, exponent = np.frexp(np.where(finite, values, 0.0))
-    integer = np.abs(mantissa * 2.0**53).astype(np.int64)
-    lowest = np.log2((integer & -integer).astype(float), where=integer != 0, out=np.full(values.shape, 117.0))
-    return np.where(finite, lowest + exponent - 53, 128.0)
-
-
-class _RowKeys:
-    """Hash rows to 64 bits; equal rows get equal keys, and a rare collision only costs power."""
-
-    def __init__(self, n_values: int, stream: RandomStream):
-        self._weights = stream.uint64(n_values) | np.uint64(1)
-
-    def __call__(self, outputs: np.ndarray) -> np.ndarray:
-        words = np.ascontiguousarray(outputs).view(np.uint64)
-        with np.errstate(over="ignore"):  # arithmetic modulo 2 ** 64 is meant
-            mixed = words ^ (words >> np.uint64(29))
-            return (mixed * self._weights).sum(axis=1, dtype=np.uint64)
-
-
-def _train_frequencies(outputs: np.ndarray, from_x: np.ndarray, keys: Callable) -> Score | None:
-    """Log ratio of how often each exact output was seen; None if outputs hardly repeat."""
-    known, codes = np.unique(keys(outputs), return_inverse=True)
-    if len(known) > 0.5 * len(outputs):
-        return None
-    counts_x = np.bincount(codes, weights=from_x, minlength=len(known))
-    counts_x_prime = np.bincount(codes, weights=1 - from_x, minlength=len(known))
-    ratio = np.log((counts_x + 0.5) / (counts_x_prime + 0.5))
-
-    def score(new: np.ndarray) -> np.ndarray:
-        new_keys = keys(new)
-        place = np.minimum(np.searchsorted(known, new_keys), len(known) - 1)
-        return np.where(known[place] == new_keys, ratio[place], 0.0)
-
-    return score
 
 
 def _train_words(outputs: np.ndarray, from_x: np.ndarray) -> Score:
@@ -141,8 +88,8 @@ def _train_scaled(outputs: np.ndarray, from_x: np.ndarray, columns: np.ndarray) 
 def _train_boosted(outputs: np.ndarray, from_x: np.ndarray, columns: np.ndarray, stream: RandomStream) -> Score:
     def features(new: np.ndarray) -> np.ndarray:
         part = new[:, columns]
-        finite = _finite(new)
-        centred = finite[:, columns] - finite.mean(axis=1, keepdims=True)
+        known = finite(new)
+        centred = known[:, columns] - known.mean(axis=1, keepdims=True)
         return np.concatenate([np.where(np.isinf(part), np.nan, part), lowest_bit(part), centred], axis=1)
 
     table = features(outputs)
@@ -165,13 +112,13 @@ class _Clamp:
     """Clamp each column between its medians at x' and at x, scaled to [0, 1]; columns that do not move become 0."""
 
     def __init__(self, outputs: np.ndarray, from_x: np.ndarray):
-        finite = _finite(outputs)
-        at_x, at_x_prime = (np.median(finite[from_x == side], axis=0) for side in (1, 0))
+        known = finite(outputs)
+        at_x, at_x_prime = (np.median(known[from_x == side], axis=0) for side in (1, 0))
         self._low, self._high = np.minimum(at_x, at_x_prime), np.maximum(at_x, at_x_prime)
         self.gap = self._high - self._low
 
     def __call__(self, outputs: np.ndarray) -> np.ndarray:
-        clamped = np.clip(_finite(outputs), self._low, self._high) - self._low
+        clamped = np.clip(finite(outputs), self._low, self._high) - self._low
         return np.divide(clamped, self.gap, where=self.gap > 0, out=np.zeros_like(clamped))
 
 
@@ -179,18 +126,18 @@ class _ScaledFeatures:
     """What the second logistic regression sees."""
 
     def __init__(self, outputs: np.ndarray, from_x: np.ndarray, columns: np.ndarray):
-        finite = _finite(outputs)
+        known = finite(outputs)
         self._columns = columns
-        part = finite[:, self._columns]
-        self._centre, self._scale = _robust_scale(part)
-        centred = part - finite.mean(axis=1, keepdims=True)
-        self._row_centre, self._row_scale = _robust_scale(centred)
+        part = known[:, self._columns]
+        self._centre, self._scale = robust_scale(part)
+        centred = part - known.mean(axis=1, keepdims=True)
+        self._row_centre, self._row_scale = robust_scale(centred)
         self._row_clamp = _Clamp(centred, from_x)
 
     def __call__(self, outputs: np.ndarray) -> np.ndarray:
-        finite = _finite(outputs)
-        part = finite[:, self._columns]
-        centred = part - finite.mean(axis=1, keepdims=True)
+        known = finite(outputs)
+        part = known[:, self._columns]
+        centred = part - known.mean(axis=1, keepdims=True)
         return np.concatenate(
             [
                 np.clip((part - self._centre) / self._scale, -3, 3),
@@ -201,26 +148,3 @@ class _ScaledFeatures:
             ],
             axis=1,
         )
-
-
-def _finite(outputs: np.ndarray) -> np.ndarray:
-    return np.nan_to_num(outputs, nan=0.0, posinf=1e150, neginf=-1e150)
-
-
-def _robust_scale(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Median and interquartile range of each column; the range falls back to the deviation, then to 1."""
-    quarter, centre, three_quarters = np.percentile(values, [25, 50, 75], axis=0)
-    scale = three_quarters - quarter
-    flat = ~(scale > 0)
-    if flat.any():
-        magnitude = np.maximum(np.abs(values[:, flat]).max(axis=0), np.finfo(float).tiny)
-        scale[flat] = np.std(values[:, flat] / magnitude, axis=0) * magnitude
-    return centre, np.where(scale > 0, scale, 1.0)
-
-
-def _most_different_first(at_x: np.ndarray, at_x_prime: np.ndarray) -> np.ndarray:
-    """Order columns by how much their mean, after clipping outliers, and their spread differ between x and x'."""
-    centre, scale = _robust_scale(np.concatenate([at_x, at_x_prime]))
-    at_x, at_x_prime = (np.clip((side - centre) / scale, -3, 3) for side in (at_x, at_x_prime))
-    shift = np.abs(at_x.mean(axis=0) - at_x_prime.mean(axis=0)) + np.abs(at_x.std(axis=0) - at_x_prime.std(axis=0))
-    return np.argsort(-shift, kind="stable")

@@ -10,23 +10,34 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
+from skfairdp._rng import random_stream
+
 #: Values per call; keeps a block of inputs small enough for the cache and for wide outputs.
 _VALUES_PER_CALL = 400_000
-#: Two calls whose outputs changed this often from row to row do not agree by chance.
-_MIN_CHANGES = 32
 
 
 def release_function(release: Any) -> Callable[[Any], Any]:
-    """Find what an object releases: its ``transform``, its ``predict_proba``, or what it returns when called."""
+    """Find what an object releases: its ``transform``, its ``predict_proba``, or what it returns when called.
+
+    A mechanism, which has a method ``release(X, stream)``, draws from the operating system.
+    """
     for method in ("transform", "predict_proba"):
         if callable(getattr(release, method, None)):
             return getattr(release, method)
+    if is_mechanism(release):
+        stream = random_stream(None)
+        return lambda X: release.release(X, stream)
     if callable(release):
         return release
     raise TypeError(
-        "release must be a fitted transformer, a classifier with transform or predict_proba, or a function of rows; "
-        f"got {release!r} of type {type(release).__name__}."
+        "release must be a fitted transformer, a classifier with transform or predict_proba, a mechanism, or a "
+        f"function of rows; got {release!r} of type {type(release).__name__}."
     )
+
+
+def is_mechanism(release: Any) -> bool:
+    """Whether this is the mechanism itself, which draws from a stream it is given, rather than an estimator."""
+    return all(callable(getattr(release, name, None)) for name in ("release", "log_likelihood_ratio"))
 
 
 def read_record(x: Any, name: str) -> Any:
@@ -81,17 +92,14 @@ class Draws:
         self._function = function
         self._record = record
         size = len(record.split()) + 1 if isinstance(record, str) else record.size
-        self._rows = rows_per_call or max(1, _VALUES_PER_CALL // size)
+        self.rows_per_call = rows_per_call or max(1, _VALUES_PER_CALL // size)
         self._columns = columns
-        self._previous: np.ndarray | None = None
 
     def blocks(self, n: int) -> Iterator[np.ndarray]:
         """Yield ``n`` releases in blocks, as arrays of shape (rows, n_values), or (rows,) of strings."""
         while n > 0:
-            rows = min(n, self._rows)
-            outputs = read_outputs(self._function(self._inputs(rows)), rows)
-            self._refuse_dependence(outputs)
-            yield outputs
+            rows = min(n, self.rows_per_call)
+            yield read_outputs(self._function(self._inputs(rows)), rows)
             n -= rows
 
     def take(self, n: int) -> np.ndarray:
@@ -103,38 +111,6 @@ class Draws:
             return [self._record] * rows
         tiled = np.repeat(self._record[np.newaxis], rows, axis=0)
         return tiled if self._columns is None else pd.DataFrame(tiled, columns=self._columns)
-
-    def _refuse_dependence(self, outputs: np.ndarray) -> None:
-        """Refuse calls that are copies of each other, and rows that share their noise: neither are trials."""
-        previous, self._previous = self._previous, outputs
-        rows = 0 if previous is None else min(len(previous), len(outputs))
-        if previous is None or rows <= _MIN_CHANGES:
-            return
-        same = np.array_equal(previous[:rows], outputs[:rows])
-        changes = [np.count_nonzero(_changes(block[:rows])) for block in (previous, outputs)]
-        if same and changes[1] >= _MIN_CHANGES:
-            raise ValueError(
-                "release returned the same noise in two calls: it re-seeds itself, so that the difference of two "
-                "outputs is the difference of two records, and nothing is protected. Draw from one running generator."
-            )
-        if not same and changes == [0, 0] and not _both_missing(previous[0], outputs[0]):
-            raise ValueError(
-                "release gave all rows of a call the same noise, so that the difference of two rows is that of two "
-                "records. Draw noise for every row; to audit single releases all the same, set rows_per_call=1."
-            )
-
-
-def _changes(block: np.ndarray) -> np.ndarray:
-    """Whether each row differs from the one before; nan is no difference from nan."""
-    before, after = block[:-1].reshape(len(block) - 1, -1), block[1:].reshape(len(block) - 1, -1)
-    differ = before != after
-    if block.dtype.kind == "f":
-        differ &= ~(np.isnan(before) & np.isnan(after))
-    return differ.any(axis=1)
-
-
-def _both_missing(one: np.ndarray, other: np.ndarray) -> bool:
-    return one.dtype.kind == "f" and bool(np.isnan(one).any() and np.isnan(other).any())
 
 
 def _is_tokens(row: Any) -> bool:

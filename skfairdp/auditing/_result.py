@@ -2,7 +2,8 @@
 
 import html
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass(frozen=True, repr=False)
@@ -21,7 +22,8 @@ class EpsilonAudit:
     claimed_epsilon : float or None
         The epsilon that the release claims, or None if nothing was claimed.
     contradicts : bool
-        Whether ``epsilon_lower`` is above the claim, so that the claim is false (at the stated confidence).
+        Whether the claim is false, at the stated confidence: because ``epsilon_lower`` is above it, or because the
+        outputs of different rows depend on each other, which no claim for each row survives.
     cap : float
         The largest bound that this many trials could have certified. A result close to it says "this much
         or more": take more trials to see further.
@@ -30,11 +32,18 @@ class EpsilonAudit:
     score : str
         Where the score came from: "likelihood ratio", "given function", or the trained distinguisher's name.
     n_trials : int
-        Releases drawn of each input.
+        Releases drawn on either side, of x and of x_prime, over all pairs.
     n_certified : int
         Those among them, of each input, that were counted for the bound; the others chose the event.
     count_more, count_less : int
         How often the event happened among them at the input that favours it, and at the other one.
+    dependence : str or None
+        What depends on what, if outputs of different rows or calls do; the trials were then no independent trials,
+        and ``epsilon_lower`` is only a count, not a certificate. None if nothing was found.
+    n_pairs : int
+        How many pairs of inputs were tried.
+    x, x_prime : ndarray or str
+        The pair that was counted.
     """
 
     epsilon_lower: float
@@ -49,6 +58,10 @@ class EpsilonAudit:
     n_certified: int
     count_more: int
     count_less: int
+    dependence: str | None = None
+    n_pairs: int = 1
+    x: Any = field(default=None, compare=False)
+    x_prime: Any = field(default=None, compare=False)
 
     def __repr__(self) -> str:
         claim = "None" if self.claimed_epsilon is None else f"{self.claimed_epsilon:.6g}"
@@ -65,6 +78,16 @@ class EpsilonAudit:
         )
         held = f"with {100 * self.confidence:g} % confidence"
         reach = f"{self.n_trials} trials could have certified at most {self.cap:.4g}"
+        if self.dependence is not None:
+            claim = "nothing was claimed for them"
+            if self.claimed_epsilon is not None:
+                claim = f"the claim of epsilon = {self.claimed_epsilon:.6g} for each row is false"
+                if not self.contradicts:
+                    claim = "the release claims no protection"
+            return (
+                f"Rows are not released independently, so that one output can give another one away; {claim}: "
+                f"{self.dependence}, {held}."
+            )
         if self.claimed_epsilon is None:
             return f"{level}, {held}; nothing was claimed ({reach})."
         if self.contradicts:
@@ -89,6 +112,8 @@ class EpsilonAudit:
             "event": self.event,
             "score": self.score,
             "trials of each input": f"{self.n_trials} ({self.n_certified} of them counted)",
+            "pairs of inputs tried": f"{self.n_pairs}",
+            "dependent outputs": "none found" if self.dependence is None else self.dependence,
         }
         body = "".join(
             f"<tr><th scope='row'>{html.escape(name)}</th><td>{html.escape(value)}</td></tr>"

@@ -1,18 +1,28 @@
 """The neighbours that maximise the loss of a mechanism."""
 
+import warnings
+from collections.abc import Callable
+from inspect import signature
 from numbers import Integral
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
+
+from skfairdp._rng import RandomState, RandomStream, random_stream
+from skfairdp.auditing._draws import read_record
+from skfairdp.exceptions import OverclaimedPrivacyWarning
+
+Pair = tuple[np.ndarray, np.ndarray]
 
 
-def worst_case_pair(estimator: Any, n_features: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Two inputs between which a mechanism loses its whole epsilon.
+def worst_case_pair(estimator: Any, n_features: int | None = None) -> Pair:
+    """Two inputs between which a mechanism loses its whole epsilon: the first of :func:`worst_case_pairs`.
 
     Parameters
     ----------
-    estimator : LaplacePrivatizer, GaussianPrivatizer, OMEEncoder, or an estimator with ``_worst_case_pair``
-        An estimator of your own joins in by a method ``_worst_case_pair(n_features)`` that returns two rows.
+    estimator : LaplacePrivatizer, GaussianPrivatizer, OMEEncoder, a mechanism, or an estimator of your own
+        As in :func:`worst_case_pairs`.
     n_features : int, optional
         The width of the inputs; by default the ``n_features_in_`` of a fitted estimator.
 
@@ -35,74 +45,100 @@ def worst_case_pair(estimator: Any, n_features: int | None = None) -> tuple[np.n
     >>> x, x_prime
     (array([0., 1., 1., 1.]), array([1., 0., 0., 0.]))
     """
-    own = getattr(estimator, "_worst_case_pair", None)
-    noise = _noise_of(estimator)
-    if own is None and noise is None:
-        raise TypeError(
-            f"The worst-case neighbours of {type(estimator).__name__} are not known. Give x and x_prime yourself, or "
-            "give the class a method _worst_case_pair(n_features) that returns them; audit the last step of a pipeline."
-        )
-    width = _check_width(getattr(estimator, "n_features_in_", None) if n_features is None else n_features)
-    if own is not None:
-        x, x_prime = own(width)
-        return np.asarray(x), np.asarray(x_prime)
-    return farthest_rows(
-        getattr(estimator, "norm", "l2"), width, noise=noise or "laplace", clip_norm=_radius(estimator)
-    )
+    return worst_case_pairs(estimator, n_features)[0]
 
 
-def farthest_rows(
-    norm: str, n_features: int, *, noise: str = "laplace", clip_norm: float = 1.0
-) -> tuple[np.ndarray, np.ndarray]:
-    """Two rows whose normalised forms are as far apart as the normalisation allows.
+def worst_case_pairs(
+    estimator: Any, n_features: int | None = None, *, random_state: RandomState | RandomStream = None
+) -> list[Pair]:
+    """Several pairs of inputs between which a mechanism loses much, the first of them its whole epsilon.
+
+    One pair shows whether an epsilon is exact. Several show whether an implementation keeps it everywhere: a
+    coordinate that got no noise is seen only where it moves.
 
     Parameters
     ----------
-    norm : {"l1", "l2", "minmax", "clip"}
-        The normalisation.
-    n_features : int
-        The number of columns.
-    noise : {"laplace", "gaussian"}
-        Whether distance is meant in the L1 or in the L2 norm.
-    clip_norm : float, default=1.0
-        The radius of the sphere or box.
+    estimator : LaplacePrivatizer, GaussianPrivatizer, OMEEncoder, a mechanism, or an estimator of your own
+        Asked in this order: the ``mechanism_`` of a fitted estimator, which is what it releases with, whatever
+        ``set_params`` was told later; a method ``worst_case_pairs()`` of its own, or ``_worst_case_pair(n_features)``
+        for a single pair. An estimator that is not fitted is fitted, as a clone, on a row of zeros.
+    n_features : int, optional
+        The width of the inputs; by default the ``n_features_in_`` of a fitted estimator.
+    random_state : int, Generator, RandomState or None
+        For the pairs that are drawn at random.
 
     Returns
     -------
-    x, x_prime : ndarray of shape (n_features,)
+    list of (x, x_prime)
+        Rows of shape (n_features,), in the units that ``transform`` takes.
+
+    See Also
+    --------
+    skfairdp.mechanisms.farthest_pairs : The pairs for noise on normalised rows.
 
     Examples
     --------
-    >>> from skfairdp.auditing._worst_case import farthest_rows
-    >>> farthest_rows("l1", 3)
-    (array([1., 0., 0.]), array([-1., -0., -0.]))
+    >>> import numpy as np
+    >>> from skfairdp import LaplacePrivatizer, worst_case_pairs
+    >>> privatizer = LaplacePrivatizer(epsilon=1.0).fit(np.zeros((1, 3)))
+    >>> [abs(x - x_prime).sum().round(6).item() for x, x_prime in worst_case_pairs(privatizer)]
+    [2.0, 2.0, 2.0, 2.0]
     """
-    if norm == "minmax":
-        if n_features == 1:
-            raise ValueError("n_features must be at least 2 for norm='minmax': a single value always becomes 0.")
-        x = np.ones(n_features)
-        x[0] = 0.0
-        return clip_norm * x, clip_norm * (1 - x)
-    if norm == "clip" or (norm == "l2" and noise == "laplace"):
-        x = np.ones(n_features)  # every coordinate moves: the box's corners, or the sphere's points of largest L1 norm
-        x *= 1.0 if norm == "clip" else 1 / np.sqrt(n_features)
-    else:
-        x = np.zeros(n_features)
-        x[0] = 1.0
-    return clip_norm * x, -clip_norm * x
+    pairs = _known_pairs(estimator, n_features, random_stream(random_state))
+    return [(read_record(x, "x"), read_record(x_prime, "x_prime")) for x, x_prime in pairs]
 
 
-def _noise_of(estimator: Any) -> str | None:
+def _known_pairs(estimator: Any, n_features: int | None, stream: RandomStream) -> list[Pair]:
+    width = getattr(estimator, "n_features_in_", None)
+    mechanism = getattr(getattr(estimator, "mechanism_", None), "worst_case_pairs", None)
+    # a model in front of the mechanism turns inputs into something else, and the mechanism's pairs are of that
+    if mechanism is not None and not hasattr(estimator, "predict"):
+        pairs = _ask(mechanism, stream)
+        if width is None or np.size(pairs[0][0]) == width:
+            return _check_fitted_width(pairs, n_features)
+    own = getattr(estimator, "worst_case_pairs", None)
+    if own is not None:
+        return _check_fitted_width(_ask(own, stream), n_features)
+    one = getattr(estimator, "_worst_case_pair", None)
+    if one is not None:
+        return [one(_check_width(width if n_features is None else n_features))]
+    if not _is_privatizer(estimator):
+        raise TypeError(
+            f"The worst-case neighbours of {type(estimator).__name__} are not known. Give x and x_prime yourself, or "
+            "give the class a method worst_case_pairs() that returns a list of them; audit the last step of a pipeline."
+        )
+    width = _check_width(n_features)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OverclaimedPrivacyWarning)  # about noise that nobody will see
+        fitted = clone(estimator).fit(np.zeros((1, width)))
+    return _known_pairs(fitted, width, stream)
+
+
+def _ask(method: Callable, stream: RandomStream) -> list[Pair]:
+    """Ask for pairs, and lend our stream to a method that draws some of them."""
+    return method(stream=stream) if "stream" in signature(method).parameters else method()
+
+
+def _is_privatizer(estimator: Any) -> bool:
     from skfairdp import preprocessing
 
-    if isinstance(estimator, preprocessing.LaplacePrivatizer):
-        return "laplace"
-    return "gaussian" if isinstance(estimator, preprocessing.GaussianPrivatizer) else None
+    return isinstance(estimator, preprocessing.LaplacePrivatizer | preprocessing.GaussianPrivatizer)
 
 
-def _radius(estimator: Any) -> float:
-    clip_norm = getattr(estimator, "clip_norm", None)
-    return 1.0 if clip_norm is None else float(clip_norm)
+def pair_that_moves(pairs: list[Pair], column: int) -> Pair | None:
+    """The pair in which one coordinate moves alone, turned so that it is the given one; None if there is no such pair.
+
+    Normalisations do not care about the order of the coordinates, so the turned pair is as far apart.
+    """
+    for x, x_prime in pairs:
+        if isinstance(x, str) or x.ndim != 1 or column >= x.size:
+            return None
+        moving = np.flatnonzero(x != x_prime)
+        if len(moving) == 1:
+            order = np.arange(x.size)
+            order[[column, moving[0]]] = order[[moving[0], column]]
+            return x[order], x_prime[order]
+    return None
 
 
 def _check_width(n_features: Any) -> int:
@@ -111,3 +147,10 @@ def _check_width(n_features: Any) -> int:
     if isinstance(n_features, bool) or not isinstance(n_features, Integral) or n_features < 1:
         raise ValueError(f"n_features must be a whole number of at least 1; got {n_features!r}.")
     return int(n_features)
+
+
+def _check_fitted_width(pairs: list[Pair], n_features: int | None) -> list[Pair]:
+    width = np.size(pairs[0][0])
+    if n_features is not None and _check_width(n_features) != width:
+        raise ValueError(f"n_features must be {width}, as in fit; got {n_features!r}.")
+    return pairs

@@ -293,3 +293,64 @@ def test_an_active_ledger_charges_an_audit_and_can_stop_it():
     assert ledger.total().epsilon >= 4, "two inputs, each to choose and to certify"
     with PrivacyLedger(budget=2.0), pytest.raises(BudgetExceededError):
         audit_epsilon(release, n_trials=1000)
+
+
+class OneBit:
+    """Randomised response as a mechanism: it takes tables, and draws from a stream that it is given."""
+
+    def __init__(self, keep, stream_keep=None):
+        self.keep = keep
+        self.drawn = keep if stream_keep is None else stream_keep
+
+    def guarantee(self):
+        return PrivacyGuarantee(math.log(self.keep / (1 - self.keep)), mechanism="randomised response")
+
+    def release(self, X, stream):
+        assert stream.secure
+        return np.where(stream.generator.random(X.shape) < self.drawn, X, 1 - X)
+
+    def log_likelihood_ratio(self, y, x, x_prime):
+        assert x.shape == x_prime.shape == (1, 2)
+        return ((np.abs(y - x_prime) - np.abs(y - x)) @ np.ones(2)) * math.log(self.keep / (1 - self.keep))
+
+    def worst_case_pairs(self):
+        return [(np.array([0, 1]), np.array([1, 1])), (np.array([1, 0]), np.array([1, 1]))]
+
+
+def test_a_mechanism_is_audited_as_it_is():
+    """With the claim that it makes itself; one that keeps more than it says is convicted."""
+    audit = audit_epsilon(OneBit(0.75), confidence=0.9999)
+    assert audit.claimed_epsilon == pytest.approx(math.log(3))
+    assert 0.8 < audit.epsilon_lower <= math.log(3)
+    assert audit.n_pairs == 2
+    assert audit_epsilon(OneBit(0.75, 0.95)).contradicts
+
+
+def test_the_pair_that_was_counted_is_told():
+    audit = audit_epsilon(LaplaceNoise(2.0, 0), E1, -E1, n_trials=1000)
+    assert (audit.x.tolist(), audit.x_prime.tolist(), audit.n_pairs) == (E1.tolist(), (-E1).tolist(), 1)
+    own = audit_epsilon(LaplacePrivatizer(random_state=0).fit(np.eye(3)), n_trials=1000, random_state=0)
+    assert own.n_pairs >= 4
+    assert np.abs(own.x - own.x_prime).sum() == pytest.approx(2.0)
+    assert "pairs of inputs tried" in own._repr_html_()
+
+
+def test_the_pair_that_shows_most_is_counted():
+    """The fault shows between the second pair only; with the first one alone, nothing is found."""
+    rng = np.random.default_rng(0)
+
+    class Forgetful:
+        privacy_ = PrivacyGuarantee(1.0, mechanism="laplace")
+
+        def transform(self, X):
+            noise = rng.laplace(0, 2.0, X.shape)
+            noise[:, 1] = 0
+            return np.round(X + noise, 2)
+
+        def worst_case_pairs(self):
+            return [(E1, -E1), (E1[[1, 0, 2]], -E1[[1, 0, 2]])]
+
+    audit = audit_epsilon(Forgetful(), random_state=0)
+    assert audit.contradicts
+    assert audit.x.tolist() == [0, 1, 0]
+    assert not audit_epsilon(Forgetful(), E1, -E1, confidence=0.9999, random_state=0).contradicts

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from skfairdp._rng import random_stream
-from skfairdp.auditing import _distinguishers
+from skfairdp.auditing import _distinguishers, _quick_scores
 from skfairdp.auditing._bounds import certified_epsilon, choose_event
-from skfairdp.auditing._distinguishers import lowest_bit, train_distinguishers
+from skfairdp.auditing._distinguishers import train_distinguishers
+from skfairdp.auditing._quick_scores import lowest_bit
 
 N = 4000
 
@@ -87,7 +88,7 @@ def test_outputs_that_are_not_finite_tell_an_input_apart(bad):
 
 
 def test_wide_outputs_keep_the_columns_that_differ(monkeypatch):
-    monkeypatch.setattr(_distinguishers, "_MAX_LINEAR_COLUMNS", 4)
+    monkeypatch.setattr(_quick_scores, "MAX_LINEAR_COLUMNS", 4)
     monkeypatch.setattr(_distinguishers, "_MAX_BOOSTED_COLUMNS", 2)
     rng = np.random.default_rng(0)
     where = np.zeros(60)

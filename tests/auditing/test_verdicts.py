@@ -99,8 +99,8 @@ def test_shared_noise_is_convicted_in_an_estimator_that_tells_the_ratio_of_indep
     """The rows are dyadic, so that adding is exact and nothing but the sharing can give them away."""
 
     class Shared(LaplacePrivatizer):
-        def _release(self, X):
-            return X + (super()._release(X)[:, :1] - X[:, :1])
+        def transform(self, X):
+            return X + (super().transform(X)[:, :1] - X[:, :1])
 
     release = Shared(epsilon=1.0, random_state=0).fit(ROWS)
     x, x_prime = np.array([0.5, 0.25, 0.25, 0.0]), np.array([0.25, 0.5, 0.0, 0.25])
