@@ -117,7 +117,8 @@ class ReleaseMixin:
             _releases_its_own_rows.reset(token)
 
     def __getstate__(self) -> dict[str, Any]:
-        state: Any = dict(super().__getstate__() or {})  # may be our own __dict__, which must stay as it is
+        given: Any = super().__getstate__()  # may be our own __dict__, which must stay as it is
+        state = dict(given or {})
         if carried := carried_ledgers():
             state[_STATE_KEY] = carried
         return state

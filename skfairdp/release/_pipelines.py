@@ -277,7 +277,7 @@ def _mixing(step: Any, name: str) -> list[str]:
     known = type(step).__module__.split(".")[0] in ("sklearn", "skfairdp")
     if known and not isinstance(step, FunctionTransformer):
         return []
-    width = getattr(step, "n_features_in_", None)
+    width: Any = getattr(step, "n_features_in_", None)
     names = getattr(step, "feature_names_in_", None)
     generator = np.random.default_rng(0)
 
