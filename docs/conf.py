@@ -68,6 +68,7 @@ _TITLES = {
     "metrics": "Metrics and scorers",
     "model_selection": "Choosing a model",
     "preprocessing": "Privatizers, encoders and erasers",
+    "release": "How a value leaves, and what a pipeline costs",
     "report": "The audit of a table",
 }
 

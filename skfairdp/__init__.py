@@ -41,6 +41,7 @@ _HOME = {
     "PrivateScaler": "preprocessing",
     "PublicScaler": "preprocessing",
     "RelaxationThreshold": "model_selection",
+    "ReleaseEvent": "accounting",
     "ReleaseMixin": "release",
     "RepresentationDisplay": "inspection",
     "SensitiveFeaturesNotRoutedError": "exceptions",
