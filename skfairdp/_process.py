@@ -3,10 +3,19 @@
 import os
 import threading
 import weakref
+from collections.abc import Callable
 from types import TracebackType
 from typing import ClassVar
 
 _token = os.urandom(16)
+
+
+_in_children: list[Callable[[], None]] = []
+
+
+def call_in_forked_children(function: Callable[[], None]) -> None:
+    """Let a function be called in every forked child, after the child has a token of its own."""
+    _in_children.append(function)
 
 
 def process_token() -> bytes:
@@ -60,6 +69,8 @@ class ProcessLock:
         _token = os.urandom(16)
         for lock in list(cls._all):
             lock._lock = threading.RLock()
+        for function in _in_children:
+            function()
 
 
 if hasattr(os, "register_at_fork"):  # absent on Windows, which does not fork

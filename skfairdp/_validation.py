@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+_MOST_VOTES = 2**20  # counts times the finest grid of the vote noise stay exact in float64
+
 
 def check_epsilon(epsilon: Any, *, name: str = "epsilon", allow_inf: bool = True, allow_zero: bool = False) -> float:
     """Return ``epsilon`` as a float, or say what is wrong with it."""
@@ -251,3 +253,32 @@ def _distinct(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _plain(label: Any) -> Hashable:
     """Return NumPy scalars as the Python values a person would write."""
     return label.item() if isinstance(label, np.generic) else label
+
+
+def check_votes(votes: Any, *, name: str = "votes", least_classes: int = 1, whole: bool = False) -> np.ndarray:
+    """Return vote counts as a float array of shape (n_samples, n_classes), or say what is wrong with them.
+
+    Parameters
+    ----------
+    votes : array-like
+        One row of counts per query.
+    name : str
+        The argument's name, for error messages.
+    least_classes : int
+        The least number of classes.
+    whole : bool
+        Whether counts must be whole numbers that the noise tables can hold.
+
+    Returns
+    -------
+    ndarray of float
+    """
+    counts = np.asarray(votes, dtype=float)
+    if counts.ndim != 2 or counts.shape[1] < least_classes:
+        more = f" with at least {least_classes} classes" if least_classes > 1 else ""
+        raise ValueError(f"{name} must have shape (n_samples, n_classes){more}; got shape {counts.shape}.")
+    if not (np.isfinite(counts) & (counts >= 0)).all():
+        raise ValueError(f"{name} must hold vote counts: finite and not negative.")
+    if whole and not (np.array_equal(counts, np.rint(counts)) and counts.max(initial=0) <= _MOST_VOTES):
+        raise ValueError(f"{name} must hold whole numbers, at most 2**20.")
+    return counts

@@ -6,12 +6,12 @@ a diagnostic, and publishing it is a release of its own.
 """
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import log_ndtr, logsumexp
 
+from skfairdp._validation import check_votes
 from skfairdp.accounting._gnmax import _check_scale
 from skfairdp.accounting._renyi import DEFAULT_ORDERS, check_orders, renyi_epsilon
 
@@ -52,7 +52,7 @@ def gnmax_data_dependent_rdp(votes: ArrayLike, noise_scale: float, orders: Array
     True
     """
     orders, noise_scale = check_orders(orders), _check_scale("noise_scale", noise_scale)
-    return _summed(_log_miss(_check_votes(votes), noise_scale), noise_scale, orders)
+    return _summed(_log_miss(check_votes(votes, least_classes=2), noise_scale), noise_scale, orders)
 
 
 def gnmax_data_dependent_epsilon(
@@ -130,7 +130,7 @@ def confident_gnmax_data_dependent_rdp(
     """
     orders, noise_scale = check_orders(orders), _check_scale("noise_scale", noise_scale)
     threshold_scale = _check_scale("threshold_scale", threshold_scale)
-    counts = _check_votes(votes)
+    counts = check_votes(votes, least_classes=2)
     passed = np.asarray(answered)
     if passed.dtype != bool or passed.shape != (len(counts),):
         raise ValueError(f"answered must hold one bool for each of {len(counts)} queries; got {answered!r}.")
@@ -190,12 +190,3 @@ def _gap_rdp(log_q: np.ndarray, noise_scale: float, orders: np.ndarray) -> np.nd
     bound = np.maximum(np.logaddexp(first, second), 0.0) / power
     plain = orders / noise_scale**2
     return np.where(orders < mu1[:, None], np.minimum(bound, plain), plain)
-
-
-def _check_votes(votes: Any) -> np.ndarray:
-    counts = np.asarray(votes, dtype=float)
-    if counts.ndim != 2 or counts.shape[1] < 2:
-        raise ValueError(f"votes must have shape (n_queries, n_classes) with two classes or more; got {counts.shape}.")
-    if not (np.isfinite(counts) & (counts >= 0)).all():
-        raise ValueError("votes must be finite counts of at least 0.")
-    return counts

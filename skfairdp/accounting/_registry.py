@@ -24,7 +24,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
-from skfairdp._process import process_token
+from skfairdp._process import call_in_forked_children, process_token
 from skfairdp.accounting import _store
 from skfairdp.accounting._guarantee import PrivacyGuarantee
 from skfairdp.accounting._store import Session
@@ -270,5 +270,4 @@ def receive_ledgers(carried: tuple[tuple[Any, ...], ...]) -> None:
 
 
 _announce_board()
-if hasattr(os, "register_at_fork"):  # absent on Windows, which does not fork
-    os.register_at_fork(after_in_child=_announce_board)
+call_in_forked_children(_announce_board)

@@ -3,13 +3,13 @@
 import warnings
 from collections.abc import Callable
 from inspect import signature
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
 from skfairdp._rng import RandomState, RandomStream, random_stream
+from skfairdp._validation import check_count
 from skfairdp.auditing._draws import read_record
 from skfairdp.exceptions import OverclaimedPrivacyWarning
 
@@ -144,9 +144,7 @@ def pair_that_moves(pairs: list[Pair], column: int) -> Pair | None:
 def _check_width(n_features: Any) -> int:
     if n_features is None:
         raise ValueError("n_features is missing: give it, or fit the estimator first.")
-    if isinstance(n_features, bool) or not isinstance(n_features, Integral) or n_features < 1:
-        raise ValueError(f"n_features must be a whole number of at least 1; got {n_features!r}.")
-    return int(n_features)
+    return check_count(n_features, "n_features")
 
 
 def _check_fitted_width(pairs: list[Pair], n_features: int | None) -> list[Pair]:

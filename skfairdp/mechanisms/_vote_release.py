@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from skfairdp._rng import RandomStream, SeedIdentity
+from skfairdp._validation import check_votes
 from skfairdp.accounting import (
     DEFAULT_ORDERS,
     REPLACE_ONE,
@@ -32,7 +33,6 @@ from skfairdp.mechanisms._votes import (
     answer_log_probabilities,
     binary_labels,
     binary_slack,
-    check_whole_votes,
     hard_labels,
     noisy_votes,
     vote_slack,
@@ -107,7 +107,7 @@ class VoteMechanism(Mechanism):
 
     def check(self, votes: np.ndarray) -> None:
         """Check that these are votes on no more queries than were paid for."""
-        check_whole_votes(votes)
+        check_votes(votes, whole=True)
         if votes.shape[1] != self.n_classes or len(votes) > self.n_asked:
             raise ValueError(
                 f"votes must be counts on at most {self.n_asked} queries of {self.n_classes} classes; got shape "

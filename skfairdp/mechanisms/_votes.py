@@ -18,6 +18,7 @@ import numpy as np
 from scipy.special import log_ndtr, logsumexp, ndtr
 
 from skfairdp._rng import RandomStream
+from skfairdp._validation import check_votes
 from skfairdp.mechanisms._gaussian import (
     ETA,
     TABLE_SCALE,
@@ -76,7 +77,7 @@ def noisy_votes(votes: np.ndarray, noise_scale: float, stream: RandomStream, *, 
     >>> noisy.mean(axis=0).round(), noisy.std(axis=0).round()
     (array([100.,  50.]), array([20., 20.]))
     """
-    counts, sigma = check_whole_votes(votes), _check_noise_scale(noise_scale)
+    counts, sigma = check_votes(votes, whole=True), _check_noise_scale(noise_scale)
     if sigma == 0:
         return counts
     if one_table:
@@ -120,7 +121,7 @@ def binary_labels(votes: np.ndarray, noise_scale: float, stream: RandomStream) -
     >>> float(binary_labels(np.tile([90, 60], (100000, 1)), 50.0, random_stream(0)).mean().round(1))  # 0.336
     0.3
     """
-    counts, sigma = check_whole_votes(votes), _check_noise_scale(noise_scale)
+    counts, sigma = check_votes(votes, whole=True), _check_noise_scale(noise_scale)
     if counts.shape[1] != 2:
         raise ValueError(f"votes must have two classes; got {counts.shape[1]}.")
     margin = counts[:, 0] - counts[:, 1]
@@ -310,14 +311,6 @@ def normal_quadrature() -> tuple[np.ndarray, np.ndarray]:
     """Return 128 nodes and weights for expectations over a standard normal variable."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(128)
     return nodes, weights / math.sqrt(2 * math.pi)
-
-
-def check_whole_votes(votes: np.ndarray) -> np.ndarray:
-    """Return counts as floats, or say what is wrong with them."""
-    counts = np.asarray(votes, dtype=float)
-    if counts.ndim != 2 or not np.array_equal(counts, np.rint(counts)) or np.abs(counts).max(initial=0) > 2**20:
-        raise ValueError("votes must have shape (n_samples, n_classes) and hold whole numbers, at most 2**20.")
-    return counts
 
 
 def _check_noise_scale(noise_scale: float) -> float:

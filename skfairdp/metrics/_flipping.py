@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from scipy.special import log_ndtr, ndtr
 
+from skfairdp._validation import check_votes
 from skfairdp.mechanisms import normal_quadrature
 
 # Rows at a time, so that rows x classes x nodes stays within a few megabytes.
@@ -98,13 +99,3 @@ def closeness_to_boundary(proba: Any) -> np.ndarray:
     if not (np.isfinite(p).all() and (p >= -1e-9).all() and np.allclose(p.sum(axis=1), 1, atol=1e-6)):
         raise ValueError("proba must hold probabilities that sum to 1 in each row.")
     return 1 - np.square(p).sum(axis=1)
-
-
-def check_votes(votes: Any, name: str = "votes") -> np.ndarray:
-    """Return vote counts as a float array of shape (n_samples, n_classes), or say what is wrong with them."""
-    counts = np.asarray(votes, dtype=float)
-    if counts.ndim != 2 or counts.shape[1] == 0:
-        raise ValueError(f"{name} must have shape (n_samples, n_classes); got shape {counts.shape}.")
-    if not np.isfinite(counts).all() or (counts < 0).any():
-        raise ValueError(f"{name} must hold vote counts: finite and not negative.")
-    return counts

@@ -58,4 +58,6 @@ def gap_change(
     differences = difference(drawn)
     differences = differences[np.isfinite(differences)]
     low, high = np.quantile(differences, [0.025, 0.975]) if differences.size else (np.nan, np.nan)
-    return Change(float(difference(counts[None])[0]), float(low), float(high))
+    value = float(difference(counts[None])[0])
+    # A gap of noisy rates is biased upwards, so that all draws may lie on one side of what was measured.
+    return Change(value, float(np.fmin(low, value)), float(np.fmax(high, value)))

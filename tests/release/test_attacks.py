@@ -9,8 +9,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 
 from skfairdp import (
+    BagOfEmbeddingsEncoder,
     FederateClassifier,
+    GaussianPrivatizer,
     LaplacePrivatizer,
+    OMEEncoder,
     PATEClassifier,
     PrivacyLedger,
     WordDropout,
@@ -196,3 +199,30 @@ def test_a_mechanism_releases_no_more_than_was_paid_for():
         mechanism.release(np.full((6, 2), 4), random_stream(0))
     with pytest.raises(ValueError, match=r"shape \(n_samples, 3\)"):
         laplace_mechanism(1.0, "l1", 3).release(np.ones((2, 4)), random_stream(0))
+
+
+# -- receipts say what is left out ------------------------------------------------------------------------------------
+
+
+def test_receipts_say_that_broken_tables_are_refused():
+    for estimator in (LaplacePrivatizer(), GaussianPrivatizer(), OMEEncoder()):
+        scope = estimator.fit(np.ones((3, 2)) * [[1.0], [2.0], [3.0]]).privacy_.does_not_cover
+        assert any("whether a table was refused" in sentence and "nan" in sentence for sentence in scope)
+
+
+def test_the_half_that_is_shipped_says_that_it_carries_training_words():
+    documents = ["a good film", "a bad film", "good book", "bad book"] * 10
+    labels = ["yes", "no"] * 20
+    clf = FederateClassifier(4.0, encoder=BagOfEmbeddingsEncoder(8), adversary_weight=0, max_epochs=1)
+    encoder, _ = clf.fit(documents, labels).split()
+    assert encoder.text_encoder_.vocabulary_
+    assert any("words of the training documents" in sentence for sentence in encoder.privacy_.does_not_cover)
+
+
+def test_prices_that_are_bounds_are_called_so():
+    X = RNG.normal(size=(200, 3))
+    y = (X[:, 0] > 0).astype(int)
+    for labels, exact in (("soft", True), ("hard", False), ("confident", False)):
+        model = PATEClassifier(LogisticRegression(), n_teachers=5, labels=labels, epsilon=9.0, threshold=-99.0)
+        said = str(model.fit(X[:150], y[:150], public=X[150:]).privacy_)
+        assert ("an upper bound" in said) != exact
