@@ -2,47 +2,13 @@
 
 import numpy as np
 import pytest
-from scipy.stats import beta, binom
 
 from skfairdp.auditing._bounds import (
     Event,
     certified_epsilon,
     choose_event,
     largest_certifiable,
-    proportion_bounds,
 )
-
-
-def error_rate(bounds_of, n, alpha):
-    """Worst probability, over a grid of true proportions, that a lower or an upper bound is wrong."""
-    k = np.arange(n + 1)
-    lower, upper = bounds_of(k, n, alpha)
-    worst = 0.0
-    for p in np.linspace(0.001, 0.999, 333):
-        mass = binom.pmf(k, n, p)
-        worst = max(worst, mass[lower > p].sum(), mass[upper < p].sum())
-    return worst
-
-
-def wald(k, n, alpha):
-    p = k / n
-    half = 1.96 * np.sqrt(p * (1 - p) / n)
-    return p - half, p + half
-
-
-@pytest.mark.parametrize("n", [20, 75])
-def test_proportion_bounds_are_wrong_no_more_often_than_allowed(n):
-    assert error_rate(proportion_bounds, n, 0.025) <= 0.025
-    assert error_rate(wald, n, 0.025) > 0.025, "the planted bound, the normal approximation, must fail here"
-
-
-def test_proportion_bounds_agree_with_beta_quantiles():
-    k, n, alpha = np.array([1, 7, 499]), 500, 0.025
-    lower, upper = proportion_bounds(k, n, alpha)
-    np.testing.assert_allclose(lower, beta.ppf(alpha, k, n - k + 1), rtol=1e-9)
-    np.testing.assert_allclose(upper, beta.ppf(1 - alpha, k + 1, n - k), rtol=1e-9)
-    lower, upper = proportion_bounds(np.array([0, n]), n, alpha)
-    assert (lower[0], upper[1]) == (0.0, 1.0)
 
 
 def test_the_cap_is_what_the_number_of_trials_allows():
