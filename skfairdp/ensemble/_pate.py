@@ -26,7 +26,7 @@ from skfairdp.ensemble._private_part import PrivatePart, PrivatePartMixin
 from skfairdp.ensemble._students import fit_student, rehearse_student, student_targets
 from skfairdp.ensemble._teachers import partition, train_teachers
 from skfairdp.mechanisms import POSTPROCESSES, vote_mechanism
-from skfairdp.release import ReleaseMixin, check_public_rows_are_prepared
+from skfairdp.release import ReleaseMixin, check_public_rows
 
 
 class PATEClassifier(PrivatePartMixin, ReleaseMixin, ClassifierMixin, SkfairdpEstimator):
@@ -265,7 +265,7 @@ class PATEClassifier(PrivatePartMixin, ReleaseMixin, ClassifierMixin, SkfairdpEs
         networks = read_networks(self.hidden_sizes, self.max_epochs, self.batch_size, self.learning_rate)
         check_postprocess(self.postprocess, self.student, self.labels)
         if public is not None:
-            check_public_rows_are_prepared(self, "public")
+            check_public_rows(self, X, public)
         training, noise = training_and_noise_streams(self.random_state)
         rows, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2 if public is None else 1)
         classes, codes = encode_labels(y, self.classes)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator
+from sklearn.frozen import FrozenEstimator
 
 from skfairdp._rng import RandomStream, clone_with_seed
 
@@ -130,6 +131,8 @@ def train_teachers(
     -------
     Teachers
     """
+    if estimator is not None and any(isinstance(part, FrozenEstimator) for part in _parts(estimator)):
+        raise ValueError("estimator holds a FrozenEstimator: teachers must learn from their own rows alone.")
     voting = [part for part in parts if len(part)]
     constant = np.array([codes[part[0]] if (codes[part] == codes[part[0]]).all() else -1 for part in voting])
     models: Any
@@ -142,6 +145,10 @@ def train_teachers(
             for part, seed, fixed in zip(voting, seeds, constant)
         )
     return Teachers(models, constant, n_classes, n_jobs)
+
+
+def _parts(estimator: BaseEstimator) -> list[Any]:
+    return [estimator, *(estimator.get_params(deep=True).values() if hasattr(estimator, "get_params") else ())]
 
 
 def _train_networks(

@@ -13,7 +13,7 @@ import numpy as np
 from skfairdp._rng import RandomStream
 from skfairdp._validation import check_epsilon
 from skfairdp.accounting import REPLACE_ONE_RECORD, ReleaseEvent
-from skfairdp.mechanisms._laplace import laplace_noise, laplace_scale
+from skfairdp.mechanisms._laplace import GREATEST_SCALE, LEAST_SCALE, laplace_noise, laplace_scale
 from skfairdp.mechanisms._mechanism import Mechanism, check_columns
 
 _GRID = 1 << 20  # fine enough that rounding is far below the noise, coarse enough that a billion rows add up exactly
@@ -127,4 +127,10 @@ def bounded_sums(n_features: int, epsilon: float) -> BoundedSums:
     epsilon = check_epsilon(epsilon)
     if math.isinf(epsilon):
         return BoundedSums(n_features, epsilon, 0.0)
-    return BoundedSums(n_features, epsilon, laplace_scale(3 * _GRID * n_features, epsilon, 2 * n_features))
+    sensitivity = 3.0 * _GRID * n_features
+    least, most = sensitivity / GREATEST_SCALE, sensitivity / LEAST_SCALE
+    if not 2 * least <= epsilon <= most / 2:
+        raise ValueError(
+            f"epsilon must be from {2 * least:.3g} to {most / 2:.3g} for {n_features} columns; got {epsilon!r}."
+        )
+    return BoundedSums(n_features, epsilon, laplace_scale(sensitivity, epsilon, 2 * n_features))

@@ -224,6 +224,7 @@ def class_probabilities(head: nn.Module, released: np.ndarray) -> np.ndarray:
 
 
 def _run(module: nn.Module, x: np.ndarray) -> np.ndarray:
+    module.eval()  # in training mode a batch normalisation would mix the rows, whoever switched it on
     device = next((p.device for p in module.parameters()), torch.device("cpu"))
     with torch.no_grad(), _threads(module):
         parts = [torch.tensor(x[i : i + _CHUNK], device=device) for i in range(0, max(len(x), 1), _CHUNK)]

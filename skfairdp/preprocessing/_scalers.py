@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
-from sklearn.base import OneToOneFeatureMixin, TransformerMixin
+from sklearn.base import OneToOneFeatureMixin, TransformerMixin, clone
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from skfairdp._base import SkfairdpEstimator
@@ -13,7 +13,7 @@ from skfairdp._rng import noise_stream
 from skfairdp._sklearn import fit_context
 from skfairdp.accounting import ONE_RELEASE, REFUSED_TABLES
 from skfairdp.mechanisms import bounded_sums
-from skfairdp.release import ReleaseMixin, check_public_rows_are_prepared
+from skfairdp.release import ReleaseMixin, check_public_rows
 
 _BOUNDS = "the bounds, which must not have been chosen by looking at the rows"
 _TRANSFORMED = "rows that are transformed: they come out in the clear"
@@ -101,6 +101,9 @@ class PublicScaler(_Scaler):
     def __init__(self, bounds: Any = None):
         self.bounds = bounds
 
+    def _taken_as_public(self) -> str:
+        return "the public rows" if self.bounds is None else "the bounds"
+
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, *, public: Any = None) -> "PublicScaler":
         """Read the bounds, or learn from public rows.
@@ -126,7 +129,7 @@ class PublicScaler(_Scaler):
                 f"X. Got bounds={self.bounds!r} and {'no' if public is None else 'some'} public rows."
             )
         if public is not None:
-            check_public_rows_are_prepared(self, "public")
+            check_public_rows(self, X, public)
         validate_data(self, X, skip_check_array=True)
         if self.bounds is not None:
             low, high = read_bounds(self.bounds, rows.shape[1], getattr(self, "feature_names_in_", None))
@@ -224,6 +227,7 @@ class PrivateScaler(ReleaseMixin, _Scaler):
             raise ValueError("bounds are missing: give the least and largest value of every column, known beforehand.")
         names = X.columns if isinstance(X, pd.DataFrame) else getattr(X, "columns", None)
         low, high = read_bounds(self.bounds, rows.shape[1], names)
+        validate_data(clone(self), X, skip_check_array=True)  # names that cannot be kept fail before the price is paid
         middle, half = low / 2 + high / 2, high / 2 - low / 2
         mechanism, stream = bounded_sums(rows.shape[1], self.epsilon), noise_stream(self.random_state)
         guarantee = mechanism.guarantee(
@@ -287,6 +291,6 @@ def read_bounds(bounds: Any, n_features: int, names: Any) -> tuple[np.ndarray, n
         low, high = (np.broadcast_to(np.asarray(part, dtype=np.float64), (n_features,)).copy() for part in bounds)
     except (TypeError, ValueError):
         raise ValueError(f"{wanted}; got {bounds!r}.") from None
-    if not (np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
+    if not (np.isfinite(low).all() and np.isfinite(high).all() and (high / 2 - low / 2 > 0).all()):
         raise ValueError("bounds must be finite, and every lower one less than its upper one.")
     return low, high

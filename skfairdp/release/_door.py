@@ -6,12 +6,14 @@ from typing import Any
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from skfairdp._process import process_token
 from skfairdp._rng import RandomStream
 from skfairdp.accounting import PrivacyGuarantee, carried_ledgers, charge_release, receive_ledgers
 from skfairdp.mechanisms import Mechanism
-from skfairdp.release._pipelines import price_in_program
+from skfairdp.release._pipelines import price_in_program, undone_by
 
 _STATE_KEY = "_ledgers_of_sender"
+_PROGRAM_KEY = "_program_of_sender"
 
 #: The estimator whose ``fit_transform`` is releasing the very rows that it has just been fitted on.
 _releases_its_own_rows: ContextVar[Any] = ContextVar("releases_its_own_rows", default=None)
@@ -84,7 +86,8 @@ class ReleaseMixin:
         mechanism.check(values)
         guarantee = _as_drawn(guarantee, stream)
         own_rows = _releases_its_own_rows.get() is self
-        price = price_in_program(self, guarantee, self._learned_in_clear() if own_rows else None)
+        learned = self._learned_in_clear() if own_rows else None
+        price = price_in_program(self, guarantee, learned, self.__dict__.get("_undone_where_sent_from", ()))
         charge_release(price, source=type(self).__name__)
         return mechanism.release(values, stream)
 
@@ -119,6 +122,9 @@ class ReleaseMixin:
     def __getstate__(self) -> dict[str, Any]:
         given: Any = super().__getstate__()  # may be our own __dict__, which must stay as it is
         state = dict(given or {})
+        state.pop("_undone_where_sent_from", None)
+        if undone := undone_by(self):  # a pipeline is sending its steps to workers, who cannot see it
+            state[_PROGRAM_KEY] = (process_token(), undone)
         if carried := carried_ledgers():
             state[_STATE_KEY] = carried
         return state
@@ -126,6 +132,9 @@ class ReleaseMixin:
     def __setstate__(self, state: dict[str, Any]) -> None:
         state = dict(state)
         receive_ledgers(state.pop(_STATE_KEY, ()))
+        token, undone = state.pop(_PROGRAM_KEY, (None, ()))
+        if token not in (None, process_token()):
+            state["_undone_where_sent_from"] = undone
         if hasattr(super(), "__setstate__"):
             super().__setstate__(state)  # type: ignore[misc]
         else:

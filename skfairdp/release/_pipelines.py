@@ -7,13 +7,17 @@ from its rows without noise, and whether it keeps rows apart.
 
 import math
 import sys
-from collections.abc import Iterator
+import threading
+import warnings
+from collections.abc import Sequence
+from contextlib import suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.compose import ColumnTransformer
+from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
@@ -28,6 +32,11 @@ from skfairdp.release._rows import find_mixed_rows
 _ROWS = ("fitted", "new")
 _LABELS = "the labels y that steps behind the noise were fitted with"
 _LEARNED = "what it learned in fit"
+_FITTING = {"fit", "fit_transform", "fit_predict"}
+#: Transformers of scikit-learn whose ``transform`` looks at all rows together.
+_KNOWN_TO_MIX = {"NMF", "MiniBatchNMF"}
+#: Whether a step is being tried on made-up rows, which are no release.
+_on_trial: ContextVar[bool] = ContextVar("on_trial", default=False)
 _NOT_A_STEP = (None, "passthrough", "drop")
 
 
@@ -49,13 +58,15 @@ def pipeline_guarantee(pipeline: Any, *, rows: str = "fitted") -> PrivacyGuarant
 
     Notes
     -----
-    **Privacy.** Several private steps that read the same rows are composed. Of two that stand one behind the other the
-    smaller epsilon holds for what comes out at the end. What stands behind a private step works on released values
-    and costs nothing. These steps learn nothing from the rows: those that need no ``fit``;
-    ``OneHotEncoder`` and ``OrdinalEncoder`` with given ``categories``; ``SimpleImputer`` with a constant;
-    :class:`~skfairdp.preprocessing.PublicScaler`; and a ``FrozenEstimator``, whose rows are taken to be public because
-    it was fitted before. Functions and estimators from elsewhere are tried on made-up rows: changing one must leave
-    the others as they were.
+    **Privacy.** Several private steps that read the same rows are composed. What stands behind a private step works on
+    released values and costs nothing; if that is another private step, the smaller epsilon holds for what comes out at
+    the end, as long as nothing between them has learned from the released rows or mixes them.
+
+    These steps learn nothing from the rows: those that need no ``fit``; ``OneHotEncoder`` and ``OrdinalEncoder`` with
+    given ``categories``; ``SimpleImputer`` with a constant; :class:`~skfairdp.preprocessing.PublicScaler`; and a
+    ``FrozenEstimator``, whose rows are taken to be public because it was fitted before. Functions and estimators from
+    elsewhere are tried on made-up rows, in batches of up to 1,000: changing one must leave the others as they were. The
+    walk looks at the steps as they are now; ``set_params`` on a fitted pipeline can make it speak of another one.
 
     Examples
     --------
@@ -103,7 +114,9 @@ def without_protection(guarantee: PrivacyGuarantee, reasons: list[str]) -> Priva
     )
 
 
-def price_in_program(estimator: Any, guarantee: PrivacyGuarantee, learned: str | None) -> PrivacyGuarantee:
+def price_in_program(
+    estimator: Any, guarantee: PrivacyGuarantee, learned: str | None, undone: Sequence[str] = ()
+) -> PrivacyGuarantee:
     """Return what a release costs in the pipelines that are being fitted around it.
 
     Parameters
@@ -114,37 +127,51 @@ def price_in_program(estimator: Any, guarantee: PrivacyGuarantee, learned: str |
         Its own price.
     learned : str or None
         What it has itself learned without noise from the rows that it is about to release.
+    undone : sequence of str
+        What the pipelines of the process that sent it here have undone.
 
     Returns
     -------
     PrivacyGuarantee
     """
+    if _on_trial.get():
+        raise RuntimeError("a release was asked for on made-up rows, to see whether a step keeps rows apart.")
     reasons = [] if learned is None else [_fitted_on_the_same(type(estimator).__name__, learned)]
-    for pipeline, method in _enclosing_pipelines():
-        if "fit" in method:
-            reasons += _walk_in_a_row(_steps_before(pipeline, estimator), "fitted").reasons
+    reasons += [*undone, *undone_by(estimator)]
     return without_protection(guarantee, list(dict.fromkeys(reasons))) if reasons else guarantee
 
 
-def check_public_rows_are_prepared(estimator: Any, argument: str) -> None:
-    """Refuse rows that a pipeline around the estimator hands on without the preparation that X has passed.
+def undone_by(estimator: Any) -> list[str]:
+    """Name the steps that have learned from the rows which an estimator is given by the pipelines around it."""
+    reasons = []
+    for pipeline, fitting in _enclosing_pipelines(estimator):
+        if fitting:
+            reasons += _walk_in_a_row(_steps_before(pipeline, estimator), "fitted").reasons
+    return reasons
+
+
+def check_public_rows(estimator: Any, X: Any, public: Any) -> None:
+    """Refuse public rows that are the protected rows, or that did not pass the steps that X has passed.
 
     Parameters
     ----------
     estimator : estimator
         What is being fitted.
-    argument : str
-        The name of the rows' argument in ``fit``.
+    X, public : array-like
+        The rows to protect, and those that everybody may know.
     """
-    for pipeline, method in _enclosing_pipelines():
+    if public is X or (np.shape(public) == np.shape(X) and np.array_equal(np.asarray(public), np.asarray(X))):
+        raise ValueError("public holds the same rows as X, which are to be protected; give rows that are public.")
+    for pipeline, fitting in _enclosing_pipelines(estimator):
         before = [name for name, step in _steps_before(pipeline, estimator) if not _is_nothing(step)]
-        if "fit" in method and before and argument not in (pipeline.transform_input or ()):
+        if fitting and before and "public" not in (pipeline.transform_input or ()):
             kind = type(estimator).__name__
             raise ValueError(
-                f"{argument} would reach {kind} as it came, while X has passed {', '.join(map(repr, before))}. Build "
-                f"the pipeline with Pipeline(steps, transform_input=[{argument!r}]), switch routing on by "
+                f"public would reach {kind} as it came, while X has passed {', '.join(map(repr, before))}. Build the "
+                "pipeline with Pipeline(steps, transform_input=['public']), switch routing on by "
                 f"sklearn.set_config(enable_metadata_routing=True), ask for the rows by "
-                f"{kind}(...).set_fit_request({argument}=True), and call fit(X, y, {argument}=...)."
+                f"{kind}(...).set_fit_request(public=True) (and by False in other steps that know them), and call "
+                "fit(X, y, public=...)."
             )
 
 
@@ -176,7 +203,14 @@ def _walk(step: Any, name: str, rows: str) -> _Findings:
     if isinstance(step, Pipeline):
         return _walk_in_a_row(step.steps, rows)
     if isinstance(step, ColumnTransformer | FeatureUnion):
-        return _walk_side_by_side(_branches(step), rows)
+        found = _walk_side_by_side(_branches(step), rows)
+        if rows == "fitted" and _chooses_columns_by_rows(step):
+            found.reasons.append(_fitted_on_the_same(name, "which columns it takes"))
+        return found
+    if isinstance(step, FrozenEstimator):
+        found = _walk(step.estimator, name, "new")  # it was fitted before, on other rows
+        found.conditions.append(f"the rows that {name!r} was fitted on before it was frozen: they must be public")
+        return found
     privacy = getattr(step, "privacy_", None)
     found = _Findings()
     if isinstance(privacy, PrivacyGuarantee):
@@ -188,8 +222,8 @@ def _walk(step: Any, name: str, rows: str) -> _Findings:
         learned = _learned(step)
         if learned is not None:
             found.reasons.append(_fitted_on_the_same(name, learned))
-    if isinstance(step, FrozenEstimator):
-        found.conditions.append(f"the rows that {name!r} was fitted on before it was frozen: they must be public")
+    if hasattr(step, "_taken_as_public"):
+        found.conditions.append(f"{step._taken_as_public()} of {name!r}: they must not come from the protected rows")
     if found.of_given_rows is None and not found.of_fitted_rows:
         found.reasons += _mixing(step, name)
     return found
@@ -197,6 +231,7 @@ def _walk(step: Any, name: str, rows: str) -> _Findings:
 
 def _walk_in_a_row(steps: list[tuple[str, Any]], rows: str) -> _Findings:
     total = _Findings()
+    apart = True  # whether every released row is still a function of that row alone
     for name, step in steps:
         found = _walk(step, name, rows)
         if total.of_given_rows is None:
@@ -204,9 +239,11 @@ def _walk_in_a_row(steps: list[tuple[str, Any]], rows: str) -> _Findings:
             total.conditions += found.conditions
             total.of_fitted_rows += found.of_fitted_rows
             total.of_given_rows = found.of_given_rows
-        elif found.of_given_rows is not None and found.of_given_rows.epsilon < total.of_given_rows.epsilon:
+            continue
+        apart = apart and not found.reasons and not found.of_fitted_rows
+        if apart and found.of_given_rows is not None and found.of_given_rows.epsilon < total.of_given_rows.epsilon:
             total.of_given_rows = found.of_given_rows  # each holds for what comes out at the end
-        elif hasattr(step, "predict"):
+        if not _is_nothing(step) and get_tags(step).target_tags.required:
             total.conditions.append(_LABELS)
     return total
 
@@ -254,8 +291,6 @@ def _learned(step: Any) -> str | None:
     own = getattr(step, "_learned_in_clear", None)
     if own is not None:
         return own()
-    if isinstance(step, FrozenEstimator):
-        return None
     if isinstance(step, OneHotEncoder | OrdinalEncoder):
         given = not isinstance(step.categories, str) and step.min_frequency is None and step.max_categories is None
         return None if given and getattr(step, "drop", None) is None else "categories"
@@ -269,55 +304,94 @@ def _learned(step: Any) -> str | None:
     return _LEARNED
 
 
+def _chooses_columns_by_rows(step: Any) -> bool:
+    given = [columns for _, _, columns in step.transformers] if isinstance(step, ColumnTransformer) else []
+    return any(callable(columns) and not isinstance(columns, make_column_selector) for columns in given)
+
+
 def _mixing(step: Any, name: str) -> list[str]:
-    """Say whether a step lets rows show through other rows; what scikit-learn and we wrote ourselves does not."""
-    step = step.estimator if isinstance(step, FrozenEstimator) else step
+    """Say whether a step lets rows show through other rows; few of those that scikit-learn and we wrote do."""
     if not hasattr(step, "transform"):
         return []
+    if type(step).__name__ in _KNOWN_TO_MIX:
+        return [f"{name} mixes rows: it solves for all of them together"]
     known = type(step).__module__.split(".")[0] in ("sklearn", "skfairdp")
     if known and not isinstance(step, FunctionTransformer):
         return []
-    width: Any = getattr(step, "n_features_in_", None)
-    names = getattr(step, "feature_names_in_", None)
-    generator = np.random.default_rng(0)
+    trial = _on_trial.set(True)
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            size = _tried_on_made_up_rows(step)
+    except Exception:  # a function of somebody else may fail on made-up rows in any way
+        return [f"nobody has checked that {name} keeps rows apart ({type(step).__name__})"]
+    finally:
+        _on_trial.reset(trial)
+    return [] if size is None else [f"{name} mixes rows: changing one of {size} changes what comes out for others"]
 
-    def made_up(n: int) -> Any:
-        values = generator.normal(scale=3.0, size=(n, width))
+
+def _tried_on_made_up_rows(step: Any) -> int | None:
+    """Try numbers of all sizes, numbers that repeat, and gaps: each is where some functions look at other rows."""
+    generator = np.random.default_rng(0)
+    names = getattr(step, "feature_names_in_", None)
+
+    def made_up(values: np.ndarray) -> Any:
         return values if names is None else pd.DataFrame(values, columns=names)
+
+    def continuous(n: int) -> Any:
+        return made_up(generator.normal(scale=3.0, size=(n, step.n_features_in_)))
+
+    def repeating(n: int) -> Any:
+        return made_up(generator.integers(0, 4, size=(n, step.n_features_in_)).astype(float))
+
+    def with_gaps(n: int) -> Any:
+        values = generator.normal(scale=3.0, size=(n, step.n_features_in_))
+        return made_up(np.where(generator.random(values.shape) < 0.3, np.nan, values))
 
     def transform(X: Any) -> Any:
         out = step.transform(X)
         return out.toarray() if hasattr(out, "toarray") else out
 
-    try:
-        size = None if width is None else find_mixed_rows(transform, made_up)
-    except Exception:  # a function of somebody else may fail on made-up rows in any way
-        width = None
-    if width is None:
-        return [f"nobody has checked that {name} keeps rows apart ({type(step).__name__})"]
-    return [] if size is None else [f"{name} mixes rows: changing one of {size} changes what comes out for others"]
+    found = [find_mixed_rows(transform, continuous), find_mixed_rows(transform, repeating)]
+    with suppress(ValueError, TypeError):  # a step that refuses gaps cannot fill them from other rows
+        found.append(find_mixed_rows(transform, with_gaps))
+    return next((size for size in found if size is not None), None)
 
 
-def _enclosing_pipelines() -> Iterator[tuple[Pipeline, str]]:
-    """Find the pipelines whose methods are running around the caller, the innermost first, with the method's name.
+def _enclosing_pipelines(estimator: Any) -> list[tuple[Pipeline, bool]]:
+    """Find the pipelines whose methods are running around an estimator, and whether each is being fitted.
 
-    scikit-learn tells a step nothing about the pipeline that it stands in, and the price of a release depends on it.
+    scikit-learn tells a step nothing about the pipeline that it stands in, and the price of a release depends on it. A
+    step that runs in a thread of a pool is looked for in the pipelines of the other threads.
     """
-    frame: Any = sys._getframe(1)
+    here = _running_pipelines(sys._getframe(1))
+    found = list(here.values())
+    same = _holds_itself if any(fitting for _, fitting in found) else _holds_itself_or_its_kind
+    for thread, frame in sys._current_frames().items():
+        if thread != threading.get_ident():
+            for key, (pipeline, fitting) in _running_pipelines(frame).items():
+                if key not in here and fitting and any(same(step, estimator) for _, step in pipeline.steps):
+                    found.append((pipeline, fitting))
+    return found
+
+
+def _running_pipelines(frame: Any) -> dict[int, tuple[Pipeline, bool]]:
+    """Return the pipelines whose methods are on a stack, and whether one of these methods fits."""
+    running: dict[int, tuple[Pipeline, bool]] = {}
     while frame is not None:
         owner = frame.f_locals.get("self")
         if isinstance(owner, Pipeline):
-            caller = frame.f_back.f_locals.get("self") if frame.f_back is not None else None
-            if caller is not owner:  # the outermost method of this pipeline: what the user, or a search, has called
-                yield owner, frame.f_code.co_name
+            fitting = frame.f_code.co_name in _FITTING or running.get(id(owner), (owner, False))[1]
+            running[id(owner)] = (owner, fitting)
         frame = frame.f_back
+    return running
 
 
 def _steps_before(pipeline: Pipeline, estimator: Any) -> list[tuple[str, Any]]:
     """Return the steps whose output reaches the estimator, which may be a clone of a step or a part of one."""
     for same in (_holds_itself, _holds_its_kind):
-        for place, (_, step) in enumerate(pipeline.steps):
-            if same(step, estimator):
+        for place in reversed(range(len(pipeline.steps))):
+            if same(pipeline.steps[place][1], estimator):
                 return pipeline.steps[:place]
     return pipeline.steps[:-1]
 
@@ -328,6 +402,10 @@ def _holds_itself(step: Any, estimator: Any) -> bool:
 
 def _holds_its_kind(step: Any, estimator: Any) -> bool:
     return any(type(part) is type(estimator) for part in _parts(step))
+
+
+def _holds_itself_or_its_kind(step: Any, estimator: Any) -> bool:
+    return _holds_itself(step, estimator) or _holds_its_kind(step, estimator)
 
 
 def _parts(step: Any) -> list[Any]:

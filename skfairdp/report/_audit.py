@@ -22,11 +22,12 @@ from skfairdp.report._measure import (
     collected,
     figures,
     guarantees_of,
+    protects_fitted_rows,
     rates_of,
     train,
     train_and_attack,
 )
-from skfairdp.report._methods import Method, Setting
+from skfairdp.report._methods import RECORDS, Method, Setting
 from skfairdp.report._prepare import PreparedTable
 from skfairdp.report._progress import Progress
 from skfairdp.report._result import AuditResult, versions
@@ -188,7 +189,7 @@ class Audit:
             name = f"{self.table.fairness}_change"
             measured |= {name: change.value, f"{name}_low": change.low, f"{name}_high": change.high}
             rows.append({"method": method.name, **measured, **self._attack_figures(attacked)})
-            rows[-1] |= self._privacy_figures(method, guarantees[method.name])
+            rows[-1] |= self._privacy_figures(method, trained.model, guarantees[method.name])
             rows[-1]["seconds"] = trained.seconds
             rows[-1]["search_seconds"] = self.seconds[method.name]
         table = pd.DataFrame(rows).set_index("method")
@@ -234,17 +235,17 @@ class Audit:
 
     def _guarantees(self, method: Method, model: Any) -> list[PrivacyGuarantee]:
         found = guarantees_of(model)
-        if method.protects.startswith("the training rows"):
+        if protects_fitted_rows(model):
             found = [replace(g, does_not_cover=(*g.does_not_cover, _READING)) for g in found]
         return found
 
-    def _privacy_figures(self, method: Method, guarantees: list[PrivacyGuarantee]) -> dict[str, Any]:
-        # Steps in a row: each guarantee holds for what comes out at the end, so the smallest does.
+    def _privacy_figures(self, method: Method, model: Any, guarantees: list[PrivacyGuarantee]) -> dict[str, Any]:
         finite = [g for g in guarantees if math.isfinite(g.epsilon)]
         if not finite:
             return {"epsilon": math.inf, "delta": math.nan, "protects": "nothing"}
-        tightest = min(finite, key=lambda g: g.epsilon)
-        return {"epsilon": tightest.epsilon, "delta": tightest.delta, "protects": method.protects}
+        (guarantee,) = finite
+        protects = method.protects or ("the training rows" if protects_fitted_rows(model) else RECORDS)
+        return {"epsilon": guarantee.epsilon, "delta": guarantee.delta, "protects": protects}
 
 
 def _keyed(number: int, call: Any) -> tuple[int, Any]:

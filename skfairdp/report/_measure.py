@@ -250,11 +250,12 @@ def guarantees_of(model: Any) -> list[PrivacyGuarantee]:
     """
     for rows in ("fitted", "new"):
         guarantee = pipeline_guarantee(model, rows=rows)
-        if guarantee.mechanism != "none" and (rows == "new" or _protects_fitted_rows(model)):
+        if guarantee.mechanism != "none" and (rows == "new" or protects_fitted_rows(model)):
             return [guarantee]
     return []
 
 
-def _protects_fitted_rows(model: Any) -> bool:
+def protects_fitted_rows(model: Any) -> bool:
+    """Tell whether a guarantee is about the rows of ``fit`` and not about rows that are given later."""
     last = model[-1] if isinstance(model, Pipeline) else model
-    return _protects_fitted_rows(last) if isinstance(last, Pipeline) else getattr(last, "_protects_fitted_rows", False)
+    return protects_fitted_rows(last) if isinstance(last, Pipeline) else getattr(last, "_protects_fitted_rows", False)

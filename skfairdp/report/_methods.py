@@ -47,7 +47,7 @@ class Method:
     summary : str
         What it does, in one sentence.
     protects : str
-        Whom its epsilon protects; "nothing" for methods without one.
+        Whom its epsilon protects; "nothing" for methods without one, empty where the model itself says.
     make : callable
         Takes a :class:`Setting`, returns an unfitted estimator for prepared numbers.
     candidates : callable
@@ -98,7 +98,7 @@ def _pate(setting: Setting) -> PATEClassifier:
     )
 
 
-_RECORDS = "each record it is given"
+RECORDS = "each record it is given"
 
 METHODS: dict[str, Method] = {
     method.name: method
@@ -113,7 +113,7 @@ METHODS: dict[str, Method] = {
         Method(
             "noise",
             "The network on a representation that is made private by noise before it is used.",
-            _RECORDS,
+            RECORDS,
             lambda s: s.network(s.epsilon, adversary_weight=0.0),
             lambda s: [{"channel": "laplace"}, _codes(s)],
             cost=4,
@@ -129,7 +129,7 @@ METHODS: dict[str, Method] = {
         Method(
             "federate",
             "Noise and adversary together (FEDERATE; not federated learning).",
-            _RECORDS,
+            RECORDS,
             lambda s: s.network(s.epsilon, **_codes(s)),
             _weights,
             cost=6,
@@ -195,7 +195,7 @@ def _own(name: str, estimator: Any) -> Method:
     return Method(
         name,
         summary,
-        "what its guarantee says",
+        "",
         lambda setting: estimator,
         bare=fitted or isinstance(estimator, Pipeline),
         fitted=fitted,

@@ -47,6 +47,11 @@ def load_privatizer(path: str | os.PathLike[str], columns: Sequence[str]) -> Any
         privatizer = joblib.load(path)
     except Exception as error:  # a pickle can fail in any way
         raise ValueError(f"{path} does not hold a privatizer that can be loaded: {error}") from None
+    if getattr(privatizer, "_protects_fitted_rows", False):
+        raise ValueError(
+            f"{path} holds a {type(privatizer).__name__}, whose guarantee is about the rows that it was fitted on: "
+            "rows that it transforms come out in the clear."
+        )
     if not hasattr(privatizer, "transform") or not isinstance(getattr(privatizer, "privacy_", None), PrivacyGuarantee):
         raise ValueError(f"{path} holds no fitted privatizer, but a {type(privatizer).__name__} without a guarantee.")
     if privatizer.n_features_in_ != len(columns):

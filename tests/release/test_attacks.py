@@ -3,10 +3,13 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
 
 from skfairdp import (
     BagOfEmbeddingsEncoder,
@@ -16,6 +19,7 @@ from skfairdp import (
     OMEEncoder,
     PATEClassifier,
     PrivacyLedger,
+    PrivateScaler,
     WordDropout,
     audit_epsilon,
 )
@@ -226,3 +230,35 @@ def test_prices_that_are_bounds_are_called_so():
         model = PATEClassifier(LogisticRegression(), n_teachers=5, labels=labels, epsilon=9.0, threshold=-99.0)
         said = str(model.fit(X[:150], y[:150], public=X[150:]).privacy_)
         assert ("an upper bound" in said) != exact
+
+
+def test_a_network_in_training_mode_does_not_mix_records():
+    X = RNG.normal(size=(120, 3))
+    clf = FederateClassifier(4.0, encoder=network(running_batch_norm), adversary_weight=0, max_epochs=2, batch_size=20)
+    clf.fit(X, (X[:, 0] > 0).astype(int))
+    clf.net_.module_.train()
+    changed = X.copy()
+    changed[0] = 50.0
+    assert np.array_equal(clf._values_to_release(X)[1:], clf._values_to_release(changed)[1:])
+
+
+@pytest.mark.parametrize("epsilon", [1e-12, 1e12])
+def test_a_scaler_that_cannot_draw_its_noise_charges_nothing(epsilon):
+    with PrivacyLedger() as ledger:
+        with pytest.raises(ValueError, match="epsilon must be from"):
+            PrivateScaler(epsilon, bounds=(-1, 1)).fit(RNG.normal(size=(20, 2)))
+        mixed = pd.DataFrame(RNG.normal(size=(20, 2)), columns=[1, "a"])
+        with pytest.raises(TypeError, match="string"):
+            PrivateScaler(1.0, bounds=(-1, 1)).fit(mixed)
+        assert len(ledger) == 0
+
+
+def test_teachers_that_know_all_rows_are_refused():
+    X = RNG.normal(size=(100, 3))
+    y = (X[:, 0] > 0).astype(int)
+    everything = FrozenEstimator(LogisticRegression().fit(X, y))
+    for estimator in (everything, make_pipeline(everything)):
+        with PrivacyLedger() as ledger:
+            with pytest.raises(ValueError, match="teachers must learn from their own rows"):
+                PATEClassifier(estimator, n_teachers=5).fit(X[:60], y[:60], public=X[60:])
+            assert len(ledger) == 0

@@ -2,12 +2,14 @@
 
 import math
 
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
 import sklearn
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.compose import ColumnTransformer
+from sklearn.compose import ColumnTransformer, make_column_selector
+from sklearn.decomposition import NMF
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
@@ -160,10 +162,94 @@ def test_categories_must_be_given():
 
 
 def test_what_stands_behind_the_noise_costs_nothing():
-    pipeline = make_pipeline(PublicScaler(BOUNDS), LaplacePrivatizer(1.0), StandardScaler(), LaplacePrivatizer(0.3))
-    assert pipeline_guarantee(pipeline.fit(X)).epsilon == 0.3  # the smaller one holds for what comes out
+    pipeline = make_pipeline(PublicScaler(BOUNDS), LaplacePrivatizer(1.0), StandardScaler(), LogisticRegression())
+    assert pipeline_guarantee(pipeline.fit(X, Y)).epsilon == 1.0
     labelled = make_pipeline(LaplacePrivatizer(1.0), LogisticRegression()).fit(X, Y)
     assert any("labels" in sentence for sentence in pipeline_guarantee(labelled).does_not_cover)
+
+
+def test_the_smaller_of_two_epsilons_holds_only_where_rows_stay_apart():
+    apart = make_pipeline(LaplacePrivatizer(8.0), Normalizer(), LaplacePrivatizer(0.3)).fit(X)
+    assert pipeline_guarantee(apart).epsilon == 0.3
+    between = make_pipeline(LaplacePrivatizer(8.0), StandardScaler(), LaplacePrivatizer(0.3)).fit(X)
+    assert pipeline_guarantee(between).epsilon == 8.0  # the scaler carries rows over to other rows
+    assert pipeline_guarantee(between, rows="new").epsilon == 0.3
+    paid = make_pipeline(LaplacePrivatizer(8.0), PrivateScaler(0.5, bounds=BOUNDS), LaplacePrivatizer(0.3)).fit(X)
+    assert pipeline_guarantee(paid).epsilon == 8.0
+    learned = make_pipeline(LaplacePrivatizer(8.0), OMEEncoder(0.3)).fit(X)
+    assert pipeline_guarantee(learned).epsilon == 8.0
+
+
+TABLE = pd.DataFrame(np.where(RNG.random((60, 2)) < 0.2, np.nan, RNG.integers(0, 5, (60, 2))), columns=["a", "b"])
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda d: d.fillna(d.mean()),
+        lambda d: d.ffill().fillna(0.0),
+        lambda d: d.assign(a=d.a.map(d.a.value_counts())).fillna(0.0),
+        lambda d: d.assign(b=d.groupby("a").b.transform("mean")).fillna(0.0),
+        lambda d: (d * (30 / max(30, np.nanmax(np.abs(d.to_numpy()))))).fillna(0.0),
+    ],
+    ids=["fill by mean", "fill forwards", "frequencies", "group means", "shrink by maximum"],
+)
+def test_functions_that_look_at_other_rows_are_found_in_tables_with_gaps_and_repetitions(function):
+    pipeline = make_pipeline(FunctionTransformer(function), LaplacePrivatizer(1.0)).fit(TABLE)
+    assert pipeline_guarantee(pipeline, rows="new").epsilon == math.inf
+    harmless = make_pipeline(FunctionTransformer(lambda d: d.fillna(0.0)), LaplacePrivatizer(1.0)).fit(TABLE)
+    assert pipeline_guarantee(harmless).epsilon == 1.0
+
+
+def test_a_trial_is_no_release_and_makes_no_noise_in_the_log():
+    logarithm = make_pipeline(FunctionTransformer(np.log1p), LaplacePrivatizer(1.0)).fit(np.abs(X))
+    assert pipeline_guarantee(logarithm).epsilon == 1.0  # warnings about made-up negative numbers would be errors here
+    private = LaplacePrivatizer(1.0).fit(X)
+    with PrivacyLedger() as ledger:
+        asked = make_pipeline(FunctionTransformer(private.transform), LaplacePrivatizer(1.0)).fit(X)
+        spent = len(ledger)
+        assert pipeline_guarantee(asked).epsilon == math.inf
+        assert len(ledger) == spent
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        FrozenEstimator(make_pipeline(FunctionTransformer(centre_on_the_batch)).fit(X)),
+        FrozenEstimator(ColumnTransformer([("m", FunctionTransformer(centre_on_the_batch), [0, 1])]).fit(X)),
+        FrozenEstimator(NMF(2, init="random", tol=0.1).fit(np.abs(X))),
+    ],
+    ids=["pipeline", "columns", "NMF"],
+)
+def test_freezing_does_not_hide_mixing(step):
+    pipeline = Pipeline([("frozen", step), ("noise", LaplacePrivatizer(1.0))]).fit(np.abs(X))
+    assert pipeline_guarantee(pipeline, rows="new").epsilon == math.inf
+
+
+def test_a_frozen_model_was_trained_on_other_rows():
+    network = FederateClassifier(2.0, adversary_weight=0, max_epochs=1).fit(X, Y)
+    assert pipeline_guarantee(FrozenEstimator(network)).epsilon == 2.0
+
+
+def test_columns_chosen_by_looking_at_the_rows_are_named():
+    frame = pd.DataFrame(X, columns=["a", "b"])
+
+    def large(table):
+        return list(table.columns[table.max() > -100])
+
+    chosen = ColumnTransformer([("noise", LaplacePrivatizer(1.0), large)]).fit(frame)
+    assert pipeline_guarantee(chosen).epsilon == math.inf
+    by_type = ColumnTransformer([("noise", LaplacePrivatizer(1.0), make_column_selector(dtype_include="number"))])
+    assert pipeline_guarantee(by_type.fit(frame)).epsilon == 1.0
+
+
+def test_public_rows_must_be_other_rows():
+    with pytest.raises(ValueError, match="public holds the same rows as X"):
+        PublicScaler().fit(X, public=X.copy())
+    with pytest.raises(ValueError, match="public holds the same rows as X"):
+        PATEClassifier(LogisticRegression()).fit(X, Y, public=X)
+    scaled = make_pipeline(PublicScaler(BOUNDS), LaplacePrivatizer(1.0)).fit(X)
+    assert any("the bounds of 'publicscaler'" in line for line in pipeline_guarantee(scaled).does_not_cover)
 
 
 def test_prices_of_steps_that_read_the_same_rows_add_up():
@@ -238,6 +324,24 @@ def test_the_ledger_charges_what_it_should_where_nothing_was_learned():
     with PrivacyLedger() as ledger:
         fitted.transform(RNG.normal(size=(5, 2)))  # rows that the scaler has not seen
     assert ledger.total().epsilon == 0.5
+
+
+@pytest.mark.parametrize("backend", ["loky", "threading"])
+@pytest.mark.parametrize("union", ["FeatureUnion", "ColumnTransformer"])
+def test_workers_of_a_step_are_charged_for_what_stands_before_it(backend, union):
+    parts = [("a", LaplacePrivatizer(1.0)), ("b", LaplacePrivatizer(1.0, norm="l2"))]
+    if union == "FeatureUnion":
+        step = FeatureUnion(parts, n_jobs=2)
+    else:
+        step = ColumnTransformer([(name, part, [0, 1]) for name, part in parts], n_jobs=2)
+    with joblib.parallel_config(backend=backend):
+        with PrivacyLedger() as ledger:
+            make_pipeline(StandardScaler(), step).fit_transform(X)
+        assert ledger.total().epsilon == math.inf
+        assert len(ledger) == 2
+        with PrivacyLedger() as ledger:
+            make_pipeline(PublicScaler(BOUNDS), step).fit_transform(X)
+        assert ledger.total().epsilon == 2.0
 
 
 def test_a_search_is_charged_for_what_its_pipelines_learn():

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skfairdp import LaplacePrivatizer, OMEEncoder
+from skfairdp import LaplacePrivatizer, OMEEncoder, PrivateScaler
 from skfairdp.exceptions import BudgetExceededError
 from skfairdp.report import _stream
 from skfairdp.report._files import whole_file, write_text
@@ -367,3 +367,10 @@ def test_a_table_without_rows_is_refused(tmp_path):
     (tmp_path / "cut.csv.gz").write_bytes((tmp_path / "cut.csv.gz").read_bytes()[:-20])
     with pytest.raises(ValueError, match="is not a whole gzip file"):
         release(tmp_path / "cut.csv.gz", tmp_path / "out.csv")
+
+
+def test_a_scaler_that_protects_its_own_rows_privatises_no_file(tmp_path):
+    path = tmp_path / "scaler.joblib"
+    joblib.dump(PrivateScaler(1.0, bounds=(0, 10)).fit(np.ones((4, 2))), path)
+    with pytest.raises(ValueError, match="come out in the clear"):
+        load_privatizer(path, ["a", "b"])
