@@ -233,7 +233,8 @@ class OMEEncoder(ReleaseMixin, TransformerMixin, SkfairdpEstimator):
         return validate_data(self, X, dtype=FLOAT_DTYPES, reset=False)
 
     def _learned_in_clear(self):
-        return "mean and scale of every column; give standardize public ones" if self._learned else None
+        learned = getattr(self, "_learned", self.standardize is True)  # asked of steps that are not fitted yet, too
+        return "mean and scale of every column; give standardize public ones" if learned else None
 
     def decode(self, B):
         """Estimate the real values from released bits; this is post-processing and costs nothing.

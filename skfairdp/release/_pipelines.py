@@ -101,9 +101,7 @@ def pipeline_guarantee(pipeline: Any, *, rows: str = "fitted") -> PrivacyGuarant
 def without_protection(guarantee: PrivacyGuarantee, reasons: list[str]) -> PrivacyGuarantee:
     """Write the receipt of a release whose guarantee something else has broken."""
     event = ReleaseEvent(math.inf)
-    seeds = tuple(
-        (replace(e, epsilon=0.0, delta=0.0, gaussian_mu=None), n) for e, n in guarantee.events or () if e.seed
-    )
+    seeds = tuple((ReleaseEvent(0.0, seed=e.seed), n) for e, n in guarantee.events or () if e.seed is not None)
     return replace(
         guarantee,
         epsilon=math.inf,
@@ -243,7 +241,7 @@ def _walk_in_a_row(steps: list[tuple[str, Any]], rows: str) -> _Findings:
         apart = apart and not found.reasons and not found.of_fitted_rows
         if apart and found.of_given_rows is not None and found.of_given_rows.epsilon < total.of_given_rows.epsilon:
             total.of_given_rows = found.of_given_rows  # each holds for what comes out at the end
-        if not _is_nothing(step) and get_tags(step).target_tags.required:
+        if hasattr(step, "__sklearn_tags__") and get_tags(step).target_tags.required:
             total.conditions.append(_LABELS)
     return total
 
@@ -299,7 +297,7 @@ def _learned(step: Any) -> str | None:
         return None if constant else f"the {step.strategy} of every column, or which columns have gaps"
     if isinstance(step, CountVectorizer) and step.vocabulary is not None and not hasattr(step, "idf_"):
         return None
-    if hasattr(step, "transform") and not get_tags(step).requires_fit:
+    if hasattr(step, "__sklearn_tags__") and hasattr(step, "transform") and not get_tags(step).requires_fit:
         return None
     return _LEARNED
 

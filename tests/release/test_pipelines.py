@@ -42,6 +42,19 @@ def centre_on_the_batch(X):
     return X - np.asarray(X).mean(axis=0)
 
 
+class Bare:
+    """A transformer that knows nothing of scikit-learn but its verbs."""
+
+    def fit(self, X, y=None):
+        return self
+
+    def transform(self, X):
+        return X
+
+    def __sklearn_is_fitted__(self):
+        return True
+
+
 class Foreign(TransformerMixin, BaseEstimator):
     """Somebody else's transformer, which learns nothing and may or may not keep rows apart."""
 
@@ -133,6 +146,7 @@ def test_steps_that_learn_nothing_from_the_rows_pass(step):
         (SimpleImputer(), "the mean of every column"),
         (FunctionTransformer(centre_on_the_batch), "first mixes rows"),
         (Foreign(), "first was fitted on the same rows"),
+        (Bare(), "first was fitted on the same rows"),
         (make_pipeline(Normalizer(), StandardScaler()), "standardscaler was fitted on the same rows"),
         (ColumnTransformer([("scaled", StandardScaler(), [0])], remainder="passthrough"), "scaled was fitted"),
         (FeatureUnion([("a", Normalizer()), ("b", StandardScaler())]), "b was fitted on the same rows"),
