@@ -7,7 +7,7 @@ from sklearn.utils.validation import validate_data
 
 from skfairdp.accounting import ONE_RELEASE
 from skfairdp.mechanisms import CodeMechanism
-from skfairdp.release import ReleaseMixin, find_mixed_rows
+from skfairdp.release import ReleaseTransformerMixin, find_mixed_rows
 
 COVERS = "transform, predict and predict_proba: the released representation and everything computed from it alone"
 _DOES_NOT_COVER = (
@@ -25,7 +25,7 @@ def not_covered(reads_text: bool) -> tuple[str, ...]:
     return (*_DOES_NOT_COVER, _VOCABULARY) if reads_text else _DOES_NOT_COVER
 
 
-class EncodedReleases(ReleaseMixin):
+class EncodedReleases(ReleaseTransformerMixin):
     """What the classifier and its encoder half share: rows are encoded, and the mechanism releases the encoding."""
 
     text_encoder_: Any

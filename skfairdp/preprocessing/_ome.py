@@ -33,12 +33,12 @@ from skfairdp.mechanisms import (
     sue_channel,
 )
 from skfairdp.preprocessing._statistics import read_statistics
-from skfairdp.release import ReleaseMixin
+from skfairdp.release import ReleaseTransformerMixin
 
 _STATISTICS = "the rows given to fit, whose mean and scale shape every code (give standardize public ones instead)"
 
 
-class OMEEncoder(ReleaseMixin, TransformerMixin, SkfairdpEstimator):
+class OMEEncoder(ReleaseTransformerMixin, TransformerMixin, SkfairdpEstimator):
     """Private fixed-point bits: optimised multiple encoding, and honest relatives.
 
     Each feature is standardised and written as a sign, integer bits and fraction bits;

@@ -10,12 +10,12 @@ from skfairdp._base import SkfairdpEstimator
 from skfairdp._rng import noise_stream
 from skfairdp.accounting import ONE_RELEASE, REFUSED_TABLES, TRAINING_DATA
 from skfairdp.mechanisms import GaussianMechanism, LaplaceMechanism
-from skfairdp.release import ReleaseMixin
+from skfairdp.release import ReleaseTransformerMixin
 
 _DTYPES = (np.float64, np.float32)
 
 
-class RowPrivatizer(ReleaseMixin, OneToOneFeatureMixin, TransformerMixin, SkfairdpEstimator):
+class RowPrivatizer(ReleaseTransformerMixin, OneToOneFeatureMixin, TransformerMixin, SkfairdpEstimator):
     """Base of transformers that normalise each row and add noise to every entry."""
 
     _parameter_constraints: ClassVar[dict] = {}

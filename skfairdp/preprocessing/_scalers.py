@@ -249,24 +249,6 @@ class PrivateScaler(ReleaseMixin, _Scaler):
         self.mechanism_, self.privacy_ = mechanism, guarantee
         return self
 
-    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> np.ndarray:
-        """Fit, then scale the same rows: they come out in the clear, as from ``transform``.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-        y : ignored
-            Here for the sake of pipelines.
-        **fit_params : dict
-            None are known.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_features)
-        """
-        return self.fit(X, y, **fit_params).transform(X)
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.non_deterministic = True

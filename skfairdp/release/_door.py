@@ -3,7 +3,6 @@
 from contextvars import ContextVar
 from typing import Any
 
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skfairdp._process import process_token
@@ -91,10 +90,33 @@ class ReleaseMixin:
         charge_release(price, source=type(self).__name__)
         return mechanism.release(values, stream)
 
-    def _can_transform(self) -> bool:
-        return hasattr(self, "transform")
+    def __getstate__(self) -> dict[str, Any]:
+        given: Any = super().__getstate__()  # may be our own __dict__, which must stay as it is
+        state = dict(given or {})
+        state.pop("_undone_where_sent_from", None)
+        if undone := undone_by(self):  # a pipeline is sending its steps to workers, who cannot see it
+            state[_PROGRAM_KEY] = (process_token(), undone)
+        if carried := carried_ledgers():
+            state[_STATE_KEY] = carried
+        return state
 
-    @available_if(_can_transform)
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        state = dict(state)
+        receive_ledgers(state.pop(_STATE_KEY, ()))
+        token, undone = state.pop(_PROGRAM_KEY, (None, ()))
+        if token not in (None, process_token()):
+            state["_undone_where_sent_from"] = undone
+        if hasattr(super(), "__setstate__"):
+            super().__setstate__(state)  # type: ignore[misc]
+        else:
+            self.__dict__.update(state)
+        if "_stream" in self.__dict__ and "privacy_" in self.__dict__:
+            self.privacy_ = _as_drawn(self.privacy_, self._stream)
+
+
+class ReleaseTransformerMixin(ReleaseMixin):
+    """A :class:`ReleaseMixin` for transformers, which knows when it releases the very rows that it was fitted on."""
+
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
         """Fit, then release the same rows.
 
@@ -118,29 +140,6 @@ class ReleaseMixin:
             return self.transform(X)  # type: ignore[attr-defined]
         finally:
             _releases_its_own_rows.reset(token)
-
-    def __getstate__(self) -> dict[str, Any]:
-        given: Any = super().__getstate__()  # may be our own __dict__, which must stay as it is
-        state = dict(given or {})
-        state.pop("_undone_where_sent_from", None)
-        if undone := undone_by(self):  # a pipeline is sending its steps to workers, who cannot see it
-            state[_PROGRAM_KEY] = (process_token(), undone)
-        if carried := carried_ledgers():
-            state[_STATE_KEY] = carried
-        return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        state = dict(state)
-        receive_ledgers(state.pop(_STATE_KEY, ()))
-        token, undone = state.pop(_PROGRAM_KEY, (None, ()))
-        if token not in (None, process_token()):
-            state["_undone_where_sent_from"] = undone
-        if hasattr(super(), "__setstate__"):
-            super().__setstate__(state)  # type: ignore[misc]
-        else:
-            self.__dict__.update(state)
-        if "_stream" in self.__dict__ and "privacy_" in self.__dict__:
-            self.privacy_ = _as_drawn(self.privacy_, self._stream)
 
 
 def _as_drawn(guarantee: PrivacyGuarantee, stream: RandomStream) -> PrivacyGuarantee:
