@@ -207,6 +207,6 @@ def _is_fitted(estimator: Any) -> bool:
         check_is_fitted(estimator)
     except NotFittedError:
         return False
-    except TypeError:  # not a scikit-learn estimator: it cannot be asked
+    except (TypeError, AttributeError):  # not a scikit-learn estimator: it cannot be asked
         return True
     return True

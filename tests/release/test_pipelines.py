@@ -286,6 +286,7 @@ def test_models_that_are_not_private_say_so():
     for rows in ("fitted", "new"):
         guarantee = pipeline_guarantee(plain, rows=rows)
         assert (guarantee.epsilon, guarantee.mechanism) == (math.inf, "none")
+    assert pipeline_guarantee(Bare()).mechanism == "none"
     network = FederateClassifier(2.0, adversary_weight=0, max_epochs=1).fit(X, Y)
     assert pipeline_guarantee(network).epsilon == math.inf  # it was trained on them
     assert pipeline_guarantee(network, rows="new").epsilon == 2.0

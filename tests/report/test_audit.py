@@ -186,6 +186,25 @@ def test_without_a_seed_one_is_drawn_and_told():
     assert first.settings["random_state"] != audit(frame, random_state=None).settings["random_state"]
 
 
+class Plain:
+    """A model that knows nothing of scikit-learn but its verbs, as a vendor might hand it over."""
+
+    def fit(self, X, y):
+        return self
+
+    def predict(self, X):
+        return (np.asarray(X)[:, 0] > 0).astype(int)
+
+
+def test_models_of_elsewhere_are_used_as_they_are():
+    frame = make_biased_classification(400, as_frame=True, random_state=0).frame
+    result = audit_table(
+        frame, target="target", sensitive="group", methods=["leace", ("vendor", Plain())], random_state=0, verbose=False
+    )
+    assert result.table.loc["vendor", "epsilon"] == math.inf
+    assert result.table.loc["vendor", "protects"] == "nothing"
+
+
 def test_own_models_join_unfitted_fitted_and_as_pipelines():
     frame = biased(300)
     features = [name for name in frame if name.startswith("x")]
