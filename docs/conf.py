@@ -60,7 +60,7 @@ html_theme_options = {
 _TITLES = {
     "accounting": "What a release costs",
     "adversarial": "Private and fair classifiers",
-    "auditing": "Attacking a guarantee",
+    "epsilon_audit": "Attacking a guarantee",
     "datasets": "Data",
     "ensemble": "Teacher ensembles",
     "exceptions": "Warnings and errors",
@@ -69,7 +69,7 @@ _TITLES = {
     "model_selection": "Choosing a model",
     "preprocessing": "Privatizers, encoders and erasers",
     "release": "How a value leaves, and what a pipeline costs",
-    "report": "The audit of a table",
+    "table_audit": "The audit of a table",
 }
 
 

@@ -68,19 +68,19 @@ def check_documents(X: Any, *, name: str = "X") -> list[str]:
 
 @dataclass(frozen=True)
 class SensitiveGroups:
-    """Sensitive columns as integer codes.
+    """Sensitive columns as integers.
 
     Attributes
     ----------
-    codes : ndarray of shape (n_samples, n_columns)
-        ``codes[i, j]`` indexes ``labels[j]``.
+    indices : ndarray of shape (n_samples, n_columns)
+        ``indices[i, j]`` is the place of row i in ``labels[j]``.
     labels : tuple of tuples
         The group labels of each column, sorted, so that row order does not matter.
     names : tuple of str
         The column names.
     """
 
-    codes: np.ndarray
+    indices: np.ndarray
     labels: tuple[tuple[Hashable, ...], ...]
     names: tuple[str, ...]
 
@@ -100,10 +100,10 @@ class SensitiveGroups:
             return self
         # Two columns at a time: the crossed code stays below n_samples * n_groups however many columns
         # there are, and one integer per row is found faster than one tuple per row.
-        crossed = self.codes[:, 0]
+        crossed = self.indices[:, 0]
         combinations = np.arange(self.n_groups[0])[:, None]
         for j in range(1, self.n_columns):
-            found, crossed = _distinct(crossed * self.n_groups[j] + self.codes[:, j])
+            found, crossed = _distinct(crossed * self.n_groups[j] + self.indices[:, j])
             combinations = np.column_stack([combinations[found // self.n_groups[j]], found % self.n_groups[j]])
         labels = tuple(tuple(self.labels[j][c] for j, c in enumerate(row)) for row in combinations)
         return SensitiveGroups(crossed.reshape(-1, 1), (labels,), (" x ".join(self.names),))
@@ -117,7 +117,7 @@ def check_sensitive_features(
     intersection: bool = False,
     min_groups: int = 1,
 ) -> SensitiveGroups:
-    """Read sensitive features of any common container into integer codes.
+    """Read sensitive features of any common container into integers.
 
     Parameters
     ----------
@@ -138,8 +138,8 @@ def check_sensitive_features(
     SensitiveGroups
     """
     groups = _encode_columns(_columns_of(sensitive_features, name), name)
-    if n_samples is not None and len(groups.codes) != n_samples:
-        raise ValueError(f"{name} must have one row per sample: {n_samples} expected, {len(groups.codes)} given.")
+    if n_samples is not None and len(groups.indices) != n_samples:
+        raise ValueError(f"{name} must have one row per sample: {n_samples} expected, {len(groups.indices)} given.")
     if intersection:
         groups = groups.intersection()
     for column, labels in zip(groups.names, groups.labels):
@@ -213,22 +213,22 @@ def _encode_columns(columns: dict[str, Any], name: str) -> SensitiveGroups:
         raise ValueError(f"{name} has columns of different lengths: {lengths}.")
     if next(iter(lengths.values())) == 0:
         raise ValueError(f"{name} is empty; give one value per row.")
-    codes, labels = zip(*(_encode(values, column, name) for column, values in columns.items()))
-    return SensitiveGroups(np.column_stack(codes), labels, tuple(columns))
+    indices, labels = zip(*(_encode(values, column, name) for column, values in columns.items()))
+    return SensitiveGroups(np.column_stack(indices), labels, tuple(columns))
 
 
 def _encode(values: Any, column: str, name: str) -> tuple[np.ndarray, tuple[Hashable, ...]]:
     """Code one column by its sorted labels."""
     try:
-        codes, uniques = pd.factorize(values)
+        positions, uniques = pd.factorize(values)
     except TypeError as error:
         raise TypeError(
             f"{name} must hold hashable labels; column {column!r} holds something else ({error})."
         ) from None
-    missing = np.flatnonzero(codes < 0)
+    missing = np.flatnonzero(positions < 0)
     if missing.size:
         raise ValueError(
-            f"{name} has missing values: column {column!r}, {missing.size} of {len(codes)} rows, the first at row "
+            f"{name} has missing values: column {column!r}, {missing.size} of {len(positions)} rows, the first at row "
             f"{missing[0]}. Drop these rows, or give missing values a label of their own."
         )
     found: list[Any] = [_plain(label) for label in uniques]
@@ -238,16 +238,16 @@ def _encode(values: Any, column: str, name: str) -> tuple[np.ndarray, tuple[Hash
         order = sorted(range(len(found)), key=lambda k: (type(found[k]).__name__, repr(found[k])))
     rank = np.empty(len(found), dtype=np.intp)
     rank[order] = np.arange(len(found))
-    return rank[codes], tuple(found[k] for k in order)
+    return rank[positions], tuple(found[k] for k in order)
 
 
-def _distinct(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the sorted codes that occur and, for every row, the position of its code among them."""
-    if codes.max() > 4 * len(codes) + 1024:
-        found, positions = np.unique(codes, return_inverse=True)
+def _distinct(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the sorted values that occur and, for every row, the position of its value among them."""
+    if values.max() > 4 * len(values) + 1024:
+        found, positions = np.unique(values, return_inverse=True)
         return found, positions
-    occurs = np.bincount(codes) > 0
-    return np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[codes]
+    occurs = np.bincount(values) > 0
+    return np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[values]
 
 
 def _plain(label: Any) -> Hashable:

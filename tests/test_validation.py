@@ -36,7 +36,7 @@ SEX = ["f", "m", "m", "f"]
 )
 def test_one_column_from_every_container(column):
     groups = check_sensitive_features(column, 4)
-    assert groups.codes.tolist() == [[0], [1], [1], [0]]
+    assert groups.indices.tolist() == [[0], [1], [1], [0]]
     assert groups.labels == (("f", "m"),)
     assert groups.names in (("sex",), ("sensitive_features",))
 
@@ -47,11 +47,11 @@ def test_several_columns_keep_their_names_and_cross(make):
     groups = check_sensitive_features(frame, 4)
     assert groups.names == ("sex", "age")
     assert groups.labels == (("f", "m"), (30, 60))
-    assert groups.codes.tolist() == [[0, 0], [1, 0], [1, 1], [0, 1]]
+    assert groups.indices.tolist() == [[0, 0], [1, 0], [1, 1], [0, 1]]
     crossed = check_sensitive_features(frame, 4, intersection=True)
     assert crossed.names == ("sex x age",)
     assert crossed.labels == ((("f", 30), ("f", 60), ("m", 30), ("m", 60)),)
-    assert crossed.codes.ravel().tolist() == [0, 2, 3, 1]
+    assert crossed.indices.ravel().tolist() == [0, 2, 3, 1]
 
 
 def test_rows_of_lists_are_columns_and_tuples_are_labels():
@@ -116,7 +116,7 @@ def test_too_few_groups_are_refused_when_asked():
 @given(st.lists(st.one_of(st.integers(), st.text(), st.booleans()), min_size=1, max_size=30), st.randoms())
 def test_codes_give_back_the_labels_and_do_not_depend_on_row_order(column, random):
     groups = check_sensitive_features(column)
-    assert [groups.labels[0][code] for code in groups.codes[:, 0]] == column
+    assert [groups.labels[0][code] for code in groups.indices[:, 0]] == column
     shuffled = random.sample(column, len(column))
     if len(set(map(type, column))) == 1:  # True == 1: the first of two equal labels names the group
         assert check_sensitive_features(shuffled).labels == groups.labels

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from skfairdp._rng import random_stream
 from skfairdp._validation import check_sensitive_features
 from skfairdp.inspection._style import colour_of, marker_of, quieten
+from skfairdp.random import random_stream
 
 
 class RepresentationDisplay:
@@ -47,7 +47,7 @@ class RepresentationDisplay:
 
     def __init__(self, points: dict[str, np.ndarray], codes: np.ndarray, groups: tuple, *, name: str = "group"):
         self.points = points
-        self.codes = codes
+        self.indices = codes
         self.groups = groups
         self.name = name
 
@@ -92,9 +92,9 @@ class RepresentationDisplay:
             raise ValueError(f"representations must be two-dimensional with the same rows; got shapes {shapes}.")
         groups = check_sensitive_features(sensitive_features, next(iter(shapes.values()))[0], intersection=True)
         stream = random_stream(random_state)
-        shown = np.sort(stream.generator.permutation(len(groups.codes))[:max_points])
+        shown = np.sort(stream.generator.permutation(len(groups.indices))[:max_points])
         points = {title: _reduce(array[shown], method, stream.seed()) for title, array in arrays.items()}
-        display = cls(points, groups.codes[shown, 0], groups.labels[0], name=groups.names[0])
+        display = cls(points, groups.indices[shown, 0], groups.labels[0], name=groups.names[0])
         return display.plot(axes=axes)
 
     def plot(self, axes: Any = None) -> "RepresentationDisplay":
@@ -121,7 +121,7 @@ class RepresentationDisplay:
             raise ValueError(f"axes must hold one Axes per view: {len(self.points)} expected, {len(axes)} given.")
         for ax, (title, points) in zip(axes, self.points.items()):
             for code, label in enumerate(self.groups):
-                rows = points[self.codes == code]
+                rows = points[self.indices == code]
                 ax.scatter(
                     rows[:, 0],
                     rows[:, 1],

@@ -23,10 +23,10 @@ from skfairdp.metrics._pate_bounds import (
     hard_label_bounds,
     soft_label_bounds,
 )
-from skfairdp.metrics._routing import how_to_pass_groups, route_sensitive_features
 from skfairdp.metrics._scorers import (
     accuracy_gap_scorer,
     grms_scorer,
+    how_to_pass_groups,
     make_code_length_scorer,
     make_fairness_scorer,
     make_leakage_scorer,
@@ -61,7 +61,6 @@ __all__ = [
     "make_leakage_scorer",
     "model_sensitivity",
     "online_code_length",
-    "route_sensitive_features",
     "soft_label_bounds",
     "tpr_gap",
     "tpr_gap_scorer",

@@ -17,8 +17,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_array
 
-from skfairdp._rng import RandomStream, clone_with_seed
 from skfairdp._validation import SensitiveGroups, check_sensitive_features
+from skfairdp.random import RandomStream, clone_with_seed
 
 POOL = ("linear", "mlp", "boosting")
 
@@ -120,7 +120,9 @@ def _joined(train: SensitiveGroups, test: SensitiveGroups) -> SensitiveGroups:
         for label in found:
             place.setdefault(label, len(place))
         labels.append(tuple(place))
-        codes.append(np.concatenate([train.codes[:, j], np.array([place[label] for label in found])[test.codes[:, j]]]))
+        codes.append(
+            np.concatenate([train.indices[:, j], np.array([place[label] for label in found])[test.indices[:, j]]])
+        )
     return SensitiveGroups(np.column_stack(codes), tuple(labels), train.names)
 
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from skfairdp._rng import RandomState, random_stream
 from skfairdp.metrics._attackers import make_arena, named_attackers, run_attacks
+from skfairdp.random import RandomState, random_stream
 
 
 def empirical_privacy_score(
@@ -92,7 +92,7 @@ def empirical_privacy_score(
     if kind == "entities":
         present = [_presence(labels, name) for labels, name in zip(groups.labels, groups.names)]
     accuracies, found, mentions, claims = [], 0, 0, 0
-    for j, codes in enumerate(groups.codes.T):
+    for j, codes in enumerate(groups.indices.T):
         splits = arena.splits_of(codes)
         (attack,) = run_attacks(arena, codes, splits, attackers, stream, n_jobs).values()
         truth = np.concatenate([codes[test] for _, test in splits])

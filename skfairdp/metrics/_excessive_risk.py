@@ -44,7 +44,7 @@ def excessive_risk(private_losses: Any, clean_losses: Any, *, sensitive_features
     if sensitive_features is None:
         return pd.DataFrame(_mean_and_error(extra))
     groups = check_sensitive_features(sensitive_features, extra.shape[1], intersection=True)
-    codes, labels = groups.codes[:, 0], groups.labels[0]
+    codes, labels = groups.indices[:, 0], groups.labels[0]
     sizes = np.bincount(codes, minlength=len(labels))
     membership = np.zeros((extra.shape[1], len(labels)))
     membership[np.arange(len(codes)), codes] = 1 / sizes[codes]

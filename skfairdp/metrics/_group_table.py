@@ -86,7 +86,7 @@ def group_table(
         raise ValueError("y_true is empty; give at least one row.")
     sensitive = check_sensitive_features(sensitive_features, n)
     crossed = sensitive.intersection()
-    group_codes, groups = _with_empty_groups(crossed.codes[:, 0], crossed.labels[0], sensitive_features)
+    group_codes, groups = _with_empty_groups(crossed.indices[:, 0], crossed.labels[0], sensitive_features)
     true_codes, predicted_codes, classes = _encode_classes(true, predicted, labels)
     shape = (len(groups), len(classes), len(classes))
     if np.prod(shape, dtype=float) > _MOST_CELLS:

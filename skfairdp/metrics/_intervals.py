@@ -12,11 +12,11 @@ import numpy as np
 from scipy import stats
 
 from skfairdp._proportions import proportion_bounds
-from skfairdp._rng import random_stream
 from skfairdp._validation import check_count
 from skfairdp.metrics import _group_counts as on_counts
 from skfairdp.metrics._group_fairness import resolve_average
 from skfairdp.metrics._group_table import GroupTable, group_table
+from skfairdp.random import random_stream
 
 # Draws are made in blocks of about this many cells, so that many classes do not fill the memory.
 _BLOCK_CELLS = 4_000_000

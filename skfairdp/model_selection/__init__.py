@@ -2,6 +2,7 @@
 
 from skfairdp.model_selection._pareto import pareto_front, undominated
 from skfairdp.model_selection._results import Metric, Results
+from skfairdp.model_selection._routing import route_sensitive_features
 from skfairdp.model_selection._rules import DistanceToOptimum, ParetoFront, RelaxationThreshold
 
 __all__ = [
@@ -11,5 +12,6 @@ __all__ = [
     "RelaxationThreshold",
     "Results",
     "pareto_front",
+    "route_sensitive_features",
     "undominated",
 ]

@@ -9,14 +9,9 @@ import pytest
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
 
-from skfairdp import (
-    GroupRatesDisplay,
-    PrivacyCurveDisplay,
-    RelaxationThreshold,
-    RepresentationDisplay,
-    TradeoffDisplay,
-    UndefinedGroupMetricWarning,
-)
+from skfairdp import RelaxationThreshold
+from skfairdp.exceptions import UndefinedGroupMetricWarning
+from skfairdp.inspection import GroupRatesDisplay, PrivacyCurveDisplay, RepresentationDisplay, TradeoffDisplay
 
 
 @pytest.fixture(autouse=True)
@@ -139,7 +134,7 @@ def test_representation_views_show_the_same_rows(method):
     )
     assert [ax.get_title() for ax in display.axes_] == ["before", "after"]
     assert all(points.shape == (50, 2) for points in display.points.values())
-    assert len(display.codes) == 50
+    assert len(display.indices) == 50
 
 
 def test_representation_of_one_or_two_dimensions_is_shown_as_it_is():

@@ -6,7 +6,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skfairdp import FederateClassifier, TrainingHistoryDisplay
+from skfairdp import FederateClassifier
+from skfairdp.inspection import TrainingHistoryDisplay
 
 
 @pytest.fixture(autouse=True)

@@ -98,8 +98,8 @@ def test_report_figures_against_scikit_learn():
     assert row.majority == pytest.approx(np.mean(z[500:] == "a"))
     assert row.advantage == pytest.approx(row.accuracy - row.majority)
     hits = round(row.accuracy * 400)
-    assert binom.sf(hits - 1, 400, row.accuracy_low) == pytest.approx(0.025)
-    assert binom.cdf(hits, 400, row.accuracy_high) == pytest.approx(0.025)
+    assert binom.sf(hits - 1, 400, row.accuracy_lower) == pytest.approx(0.025)
+    assert binom.cdf(hits, 400, row.accuracy_upper) == pytest.approx(0.025)
     assert (row.n_groups, row.n_scored) == (3, 400)
 
 
@@ -116,11 +116,11 @@ def test_perfect_and_hopeless_attackers_have_whole_intervals():
     report = leakage_report(
         H, z, probe=["majority", KNeighborsClassifier(1)], cv=KFold(2, shuffle=True, random_state=0)
     )
-    assert report.accuracy_high.max() == 1.0
+    assert report.accuracy_upper.max() == 1.0
     swapped = leakage_report(
         H, z, probe=KNeighborsClassifier(1), H_test=H, sensitive_features_test=1 - z, random_state=0
     )
-    assert swapped.accuracy[0] == 0 == swapped.accuracy_low[0]
+    assert swapped.accuracy[0] == 0 == swapped.accuracy_lower[0]
     assert swapped.auc[0] == 0
 
 
@@ -230,8 +230,8 @@ def test_bad_input_is_named(function, arguments, message):
 
 
 def test_confidence_is_checked():
-    with pytest.raises(ValueError, match="confidence must lie"):
-        leakage_report(np.zeros((4, 1)), [0, 1, 0, 1], confidence=95)
+    with pytest.raises(ValueError, match="confidence_level must lie"):
+        leakage_report(np.zeros((4, 1)), [0, 1, 0, 1], confidence_level=95)
 
 
 def test_given_probe_is_not_changed():

@@ -31,12 +31,12 @@ from skfairdp.metrics import (
     make_code_length_scorer,
     make_fairness_scorer,
     make_leakage_scorer,
-    route_sensitive_features,
     tpr_gap,
     tpr_gap_scorer,
     worst_group_accuracy,
     worst_group_accuracy_scorer,
 )
+from skfairdp.model_selection import route_sensitive_features
 
 READY = {
     tpr_gap_scorer: (tpr_gap, -1),
