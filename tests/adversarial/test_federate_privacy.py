@@ -19,7 +19,7 @@ def data():
 
 
 def fit(data, **settings):
-    given = {"adversary_weight": 0.0, "batch_size": 50, "max_epochs": 15, "lr": 0.01, "random_state": 0, **settings}
+    given = {"adversary_weight": 0.0, "batch_size": 50, "max_epochs": 15, "learning_rate": 0.01, "random_state": 0, **settings}
     return FederateClassifier(**given).fit(*data)
 
 

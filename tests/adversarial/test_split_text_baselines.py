@@ -114,7 +114,7 @@ def test_text_is_trained_end_to_end_behind_word_dropout(channel):
     texts, y, z = documents()
     encoder = BagOfEmbeddingsEncoder(20, hidden_sizes=(20,))
     clf = FederateClassifier(
-        16.0, channel=channel, encoder=encoder, batch_size=32, max_epochs=15, lr=0.01, random_state=0
+        16.0, channel=channel, encoder=encoder, batch_size=32, max_epochs=15, learning_rate=0.01, random_state=0
     )
     with sklearn.config_context(enable_metadata_routing=True):
         clf.set_fit_request(sensitive_features=True)

@@ -12,8 +12,7 @@ from itertools import pairwise
 import numpy as np
 import torch
 
-from skfairdp.neural._random import torch_generator
-from skfairdp.neural._threads import limit_threads
+from skfairdp.neural._torch_state import limit_threads, torch_generator
 from skfairdp.random import RandomStream
 
 _PREDICT_ELEMENTS = 1 << 24  # activations held at a time

@@ -7,7 +7,7 @@ from torch.nn.functional import cross_entropy
 
 from skfairdp.mechanisms import code_mechanism
 from skfairdp.neural import CodeChannel, FederateLoss, FederateModule, OpenChannel, expected_gap, mlp
-from skfairdp.neural._losses import Targets, orthogonality_loss, smooth, weighted_nll
+from skfairdp.neural._federate_loss import Targets, orthogonality_loss, smooth, weighted_nll
 
 
 @pytest.fixture(autouse=True)

@@ -5,8 +5,8 @@ import pytest
 import torch
 from sklearn.neural_network import MLPClassifier
 
-from skfairdp.neural._ensemble import _gradients, _initial_parameters, train_ensemble
-from skfairdp.neural._random import torch_generator
+from skfairdp.neural._network_ensemble import _gradients, _initial_parameters, train_ensemble
+from skfairdp.neural._torch_state import torch_generator
 from skfairdp.random import random_stream
 
 SETTINGS = {"hidden_sizes": (16, 8), "max_epochs": 30, "batch_size": 32, "learning_rate": 0.01, "weight_decay": 1e-4}
@@ -107,7 +107,7 @@ def test_prediction_in_blocks_equals_prediction_at_once(monkeypatch):
     ensemble = train(X, targets, present)
     rows = np.random.default_rng(0).normal(size=(100, 4))
     at_once = ensemble.logits(rows)
-    monkeypatch.setattr("skfairdp.neural._ensemble._PREDICT_ELEMENTS", 1000)
+    monkeypatch.setattr("skfairdp.neural._network_ensemble._PREDICT_ELEMENTS", 1000)
     np.testing.assert_allclose(ensemble.logits(rows), at_once, rtol=1e-4, atol=1e-5)
     assert ensemble.n_members == 5
 
@@ -124,6 +124,6 @@ def test_members_without_rows_stay_as_they_began():
 def test_training_in_blocks_equals_training_at_once(monkeypatch):
     X, targets, present = parts()
     at_once = train(X, targets, present)
-    monkeypatch.setattr("skfairdp.neural._ensemble._BLOCK_BYTES", 1)  # one member at a time
+    monkeypatch.setattr("skfairdp.neural._network_ensemble._BLOCK_BYTES", 1)  # one member at a time
     for before, after in zip(at_once.weights, train(X, targets, present).weights):
         np.testing.assert_allclose(before, after, rtol=1e-3, atol=1e-4)

@@ -13,8 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skfairdp._base import SkfairdpEstimator
 from skfairdp._sklearn import Interval, fit_context
-from skfairdp.neural._random import torch_generator
-from skfairdp.neural._threads import limit_threads
+from skfairdp.neural._torch_state import limit_threads, torch_generator
 from skfairdp.random import RandomState, random_stream
 
 _CHUNK = 8192  # rows per block in predict_proba, so that memory does not grow with the number of rows

@@ -67,7 +67,7 @@ def test_left_out_loss_foretells_the_loss_on_new_rows():
 
 
 def test_gradient_is_the_derivative_of_the_loss():
-    from skfairdp.neural._probe import _Team
+    from skfairdp.neural._probe_classifier import _Team
 
     rng = np.random.default_rng(0)
     rows = torch.from_numpy(rng.normal(size=(12, 3)).astype(np.float32))
@@ -91,7 +91,7 @@ def test_gradient_is_the_derivative_of_the_loss():
 
 
 def test_merged_members_are_the_mean_of_the_members():
-    from skfairdp.neural._probe import _Team
+    from skfairdp.neural._probe_classifier import _Team
 
     rng = np.random.default_rng(0)
     rows = torch.from_numpy(rng.normal(size=(10, 3)).astype(np.float32))
