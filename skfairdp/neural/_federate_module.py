@@ -243,6 +243,12 @@ class FederateModule(nn.Module):
         self.wants_decisions = wants_decisions
         self.sharpness = sharpness
 
+    def train(self, mode: bool = True) -> "FederateModule":
+        """Switch to training or evaluation; skorch asks for it before every batch, when it mostly is so already."""
+        if any(module.training != mode for module in self.modules()):
+            super().train(mode)
+        return self
+
     def forward(self, x: torch.Tensor) -> Outputs:
         """Run a batch through every branch."""
         u = self.encoder(x)

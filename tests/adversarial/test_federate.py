@@ -55,7 +55,7 @@ def test_infinite_epsilon_and_no_weight_is_a_plain_network_to_the_last_digit():
             nn.Linear(50, 5),
         )
         network = nn.Sequential(encoder, nn.Linear(5, 2))
-        optimiser = torch.optim.Adam(network.parameters(), lr=0.005)
+        optimiser = torch.optim.Adam(network.parameters(), lr=0.005, fused=True)
         for _ in range(4):
             order = torch.randperm(len(x))
             for start in range(0, len(x), 64):
