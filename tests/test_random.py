@@ -14,8 +14,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skfairdp import _rng
-from skfairdp.random import clone_with_seed, noise_stream, random_stream, spawn, training_and_noise_streams
+from skfairdp import random
+from skfairdp.random import clone_with_seed, noise_stream, random_stream, training_and_noise_streams
 
 
 def words(stream, n=64):
@@ -67,10 +67,10 @@ def test_bad_seeds_are_named(bad):
 
 @pytest.mark.parametrize("random_state", [None, 3])
 def test_spawned_streams_are_different_and_reproducible_when_seeded(random_state):
-    streams = [words(s) for s in spawn(random_state, 4)]
+    streams = [words(s) for s in random_stream(random_state).spawn(4)]
     assert len({word for row in streams for word in row}) == 4 * 64
     if random_state is not None:
-        assert [words(s) for s in spawn(random_state, 4)] == streams
+        assert [words(s) for s in random_stream(random_state).spawn(4)] == streams
 
 
 def test_spawning_twice_gives_new_streams():
@@ -171,7 +171,7 @@ def test_a_child_does_not_wait_for_a_thread_that_was_not_forked():
     context = multiprocessing.get_context("fork")
     stream, queue = random_stream(0), context.Queue()
     child = context.Process(target=_draw_into, args=(queue, stream))
-    with _rng._waking:  # as another thread would hold it that is waking a stream at this moment
+    with random._waking:  # as another thread would hold it that is waking a stream at this moment
         child.start()
     try:
         assert len(queue.get(timeout=20)) == 64

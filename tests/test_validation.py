@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skfairdp._validation import check_count, check_delta, check_documents, check_epsilon, check_sensitive_features
+from skfairdp.exceptions import ContinuousSensitiveFeatureWarning
 
 SEX = ["f", "m", "m", "f"]
 
@@ -189,3 +190,24 @@ def test_documents_of_every_container(container):
 def test_bad_documents_are_named(X, error, message):
     with pytest.raises(error, match=message):
         check_documents(X)
+
+
+AGES = [18 + i for i in range(68)]
+
+
+@pytest.mark.parametrize("column", [AGES, np.array(AGES), np.array(AGES) / 2, pd.Series(AGES), pl.Series(AGES)])
+def test_raw_ages_warn_and_say_how_to_bin(column):
+    with pytest.warns(ContinuousSensitiveFeatureWarning, match=r"68 different numbers.*pandas\.qcut") as caught:
+        check_sensitive_features(column)
+    assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize(
+    "column", [AGES[:20] * 4, [str(age) for age in AGES], pd.qcut(pd.Series(AGES), 30), [(age, "f") for age in AGES]]
+)
+def test_groups_do_not_warn(column):
+    check_sensitive_features(column)
+
+
+def test_binned_ages_are_groups():
+    assert check_sensitive_features(pd.qcut(pd.Series(AGES), 4)).n_groups == (4,)

@@ -134,7 +134,7 @@ def test_representation_views_show_the_same_rows(method):
     )
     assert [ax.get_title() for ax in display.axes_] == ["before", "after"]
     assert all(points.shape == (50, 2) for points in display.points.values())
-    assert len(display.indices) == 50
+    assert len(display.group_indices) == 50
 
 
 def test_representation_of_one_or_two_dimensions_is_shown_as_it_is():
@@ -151,5 +151,5 @@ def test_representation_refuses_bad_input():
         RepresentationDisplay.from_representations({}, sensitive_features=[])
     with pytest.raises(ValueError, match="method must be"):
         RepresentationDisplay.from_representations(np.zeros((4, 3)), sensitive_features=[0, 1, 0, 1], method="umap")
-    with pytest.raises(ValueError, match="one Axes per view"):
-        RepresentationDisplay.from_representations(H, sensitive_features=[0, 1, 0, 1], axes=plt.subplots(1, 2)[1])
+    with pytest.raises(ValueError, match="one for each panel"):
+        RepresentationDisplay.from_representations(H, sensitive_features=[0, 1, 0, 1], ax=plt.subplots(1, 2)[1])
