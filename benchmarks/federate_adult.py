@@ -33,10 +33,10 @@ CURVE = (1.0, 2.0, 4.0, 8.0, 16.0)
 # What the methods share on each data set. The head of the Laplace channel has one hidden layer: noise of two
 # coordinates is read better by a curved boundary; codes need none.
 TRAINING = {
-    ("adult", "codes"): {"max_epochs": 20, "batch_size": 500, "lr": 0.005},
-    ("adult", "laplace"): {"max_epochs": 20, "batch_size": 1000, "lr": 0.01},
-    ("celeba", "codes"): {"max_epochs": 8, "batch_size": 2000, "lr": 0.005},
-    ("celeba", "laplace"): {"max_epochs": 8, "batch_size": 2000, "lr": 0.005},
+    ("adult", "codes"): {"max_epochs": 20, "batch_size": 500, "learning_rate": 0.005},
+    ("adult", "laplace"): {"max_epochs": 20, "batch_size": 1000, "learning_rate": 0.01},
+    ("celeba", "codes"): {"max_epochs": 8, "batch_size": 2000, "learning_rate": 0.005},
+    ("celeba", "laplace"): {"max_epochs": 8, "batch_size": 2000, "learning_rate": 0.005},
 }
 NOISY = {"n_components": 2, "classifier_hidden_sizes": [32]}
 
