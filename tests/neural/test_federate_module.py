@@ -1,4 +1,4 @@
-"""The module: what a channel shows in training, what is released, that no noise is missing, and who gets which gradient."""
+"""The module: what training sees, what is released, that no noise is missing, and who gets which gradient."""
 
 import math
 
