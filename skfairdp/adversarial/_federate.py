@@ -1,6 +1,5 @@
-"""FederateClassifier: a private encoder, a classifier, and an adversary that is meant to fail; and its two halves."""
+"""FederateClassifier: a private encoder, a classifier, and an adversary that is meant to fail."""
 
-import copy
 import inspect
 import math
 import warnings
@@ -10,10 +9,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
-from sklearn.base import ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.base import ClassifierMixin, ClassNamePrefixFeaturesOutMixin, clone
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
-    check_array,
     check_consistent_length,
     check_is_fitted,
     column_or_1d,
@@ -23,22 +21,18 @@ from sklearn.utils.validation import (
 from skfairdp._base import SkfairdpEstimator
 from skfairdp._sklearn import HasMethods, Interval, StrOptions, fit_context
 from skfairdp._validation import check_epsilon
-from skfairdp.accounting import ONE_RELEASE
+from skfairdp.adversarial._federate_halves import (
+    COVERS,
+    EncodedReleases,
+    FederateEncoder,
+    FederateHead,
+    check_records_stay_apart,
+    not_covered,
+)
 from skfairdp.adversarial._training_table import TrainingTable, make_training_table
 from skfairdp.exceptions import MissingSensitiveFeaturesWarning, OverclaimedPrivacyWarning
-from skfairdp.mechanisms import CodeMechanism, Mechanism, OpenMechanism, code_mechanism, laplace_mechanism
+from skfairdp.mechanisms import Mechanism, OpenMechanism, code_mechanism, laplace_mechanism
 from skfairdp.random import RandomState, training_and_noise_streams
-from skfairdp.release import ReleaseTransformerMixin, find_mixed_rows
-
-_COVERS = "transform, predict and predict_proba: the released representation and everything computed from it alone"
-_DOES_NOT_COVER = (
-    ONE_RELEASE,
-    "the training data: they are taken to be public, and the fitted weights may remember them",
-    "the number of records, and whether a table was refused as malformed",
-    "an encoder that lets records show through others: it was tried on made-up batches, and changing one record left "
-    "the others as they were",
-)
-_VOCABULARY = "words of the training documents: the text encoder carries them as its vocabulary"
 
 # What may stand before the double underscore in parameters that are passed on.
 _PREFIXES = (
@@ -56,58 +50,12 @@ _PREFIXES = (
 _NOT_IN_HISTORY = ("batches", "train_batch_count", "valid_batch_count", "train_loss_best", "valid_loss_best")
 
 
-def _not_covered(reads_text: bool) -> tuple[str, ...]:
-    """Name what the guarantee of a released representation leaves out."""
-    return (*_DOES_NOT_COVER, _VOCABULARY) if reads_text else _DOES_NOT_COVER
-
-
 def _is_passed_on(name: str) -> bool:
     prefix, _, rest = name.partition("__")
     return bool(rest) and prefix in _PREFIXES
 
 
-class _EncodedReleases(ReleaseTransformerMixin, TransformerMixin):
-    """What the classifier and its encoder half share: rows are encoded, and the mechanism releases the encoding."""
-
-    text_encoder_: Any
-    n_features_in_: int
-
-    @property
-    def _networks(self) -> tuple[Any, Any]:
-        """The encoder's network, and the channel behind it."""
-        raise TypeError(f"{type(self).__name__} must say which networks encode (_networks).")
-
-    def _values_to_release(self, X: Any) -> np.ndarray:
-        from skfairdp.neural import values_to_release
-
-        if hasattr(self, "text_encoder_"):
-            rows = self.text_encoder_.transform(X)
-        else:
-            rows = validate_data(self, X, dtype=np.float32, accept_sparse="csr", reset=False)
-        return values_to_release(*self._networks, rows)
-
-    def _hand_out(self, released: np.ndarray, values: np.ndarray) -> np.ndarray:
-        return np.eye(values.shape[1])[released] if isinstance(self.mechanism_, CodeMechanism) else released
-
-    def _learned_in_clear(self) -> str | None:
-        return "the weights of its networks"
-
-    def transform(self, X: Any) -> np.ndarray:
-        """Release the private representation: noisy rows, or one-hot codes. One release of each record.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features), or documents
-            Records.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_components) or (n_samples, n_codes)
-        """
-        return self._release(X)
-
-
-class FederateClassifier(_EncodedReleases, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, SkfairdpEstimator):
+class FederateClassifier(EncodedReleases, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, SkfairdpEstimator):
     """Classifier on a private representation that an adversary cannot read groups from (FEDERATE).
 
     An encoder turns a record into a vector, a channel makes it private, and a head predicts from what
@@ -488,7 +436,7 @@ class FederateClassifier(_EncodedReleases, ClassNamePrefixFeaturesOutMixin, Clas
         )
         if math.isfinite(epsilon):
             text_encoder = self.text_encoder_ if self._reads_text else None
-            _check_records_stay_apart(net.module_.encoder, rows.shape[1], text_encoder, training.seed())
+            check_records_stay_apart(net.module_.encoder, rows.shape[1], text_encoder, training.seed())
         self.net_ = net
         self.classes_ = table.classes
         self.sensitive_groups_ = {}
@@ -500,7 +448,7 @@ class FederateClassifier(_EncodedReleases, ClassNamePrefixFeaturesOutMixin, Clas
         self.stopped_early_ = self.n_iter_ - n_before < self.max_epochs
         self._n_features_out = n_outputs
         self._training_stream = training
-        self._seal(mechanism, noise, covers=_COVERS, does_not_cover=_not_covered(self._reads_text))
+        self._seal(mechanism, noise, covers=COVERS, does_not_cover=not_covered(self._reads_text))
         return self
 
     def _refuse_idle_parameters(self) -> None:
@@ -689,203 +637,6 @@ class FederateClassifier(_EncodedReleases, ClassNamePrefixFeaturesOutMixin, Clas
             tags.input_tags.two_d_array = False
             tags.input_tags.string = True
         return tags
-
-
-class _Half:
-    """A part of a trained model: ``fit`` changes nothing, and a clone is the part itself.
-
-    Like this it can stand in a pipeline that is cloned and fitted, for example in a search over what comes after it.
-    """
-
-    def fit(self, X: Any, y: Any = None, **params: Any) -> Any:
-        """Return the part as it is: it has been trained already.
-
-        Parameters
-        ----------
-        X, y, **params
-            Ignored.
-
-        Returns
-        -------
-        self
-        """
-        check_is_fitted(self)
-        return self
-
-    def __sklearn_clone__(self) -> Any:
-        return self
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "module_")
-
-
-class FederateEncoder(_Half, _EncodedReleases, SkfairdpEstimator):
-    """The device's half: encodes records and releases them through the private channel.
-
-    Made by ``FederateClassifier.split``.
-
-    Attributes
-    ----------
-    mechanism_ : Mechanism
-        What draws the noise, frozen.
-    privacy_ : PrivacyGuarantee
-        What one ``transform`` costs each of its records.
-    module_, channel_
-        The encoder's network and the channel that it was trained through.
-
-    Notes
-    -----
-    **Privacy.** That of the ``FederateClassifier`` it was cut from. A copy that is loaded in another process draws
-    noise of its own.
-    """
-
-    @classmethod
-    def _of(cls, classifier: Any) -> "FederateEncoder":
-        part = cls()
-        module = classifier.net_.module_
-        part.module_, part.channel_ = copy.deepcopy(module.encoder), copy.deepcopy(module.channel)
-        part._seal(
-            classifier.mechanism_,
-            classifier._stream.spawn(1)[0],
-            covers=classifier.privacy_.covers,
-            does_not_cover=_not_covered(hasattr(classifier, "text_encoder_")),
-        )
-        for name in ("text_encoder_", "n_features_in_", "feature_names_in_"):
-            if hasattr(classifier, name):
-                setattr(part, name, getattr(classifier, name))
-        part._names_out = classifier.get_feature_names_out()
-        return part
-
-    @property
-    def _networks(self) -> tuple[Any, Any]:
-        return self.module_, self.channel_
-
-    def _learned_in_clear(self) -> None:
-        return None  # it was trained before, on rows that are taken to be public
-
-    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Names of the released columns.
-
-        Parameters
-        ----------
-        input_features : None
-            Ignored.
-
-        Returns
-        -------
-        ndarray of str
-        """
-        check_is_fitted(self)
-        return self._names_out
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.non_deterministic = True
-        return tags
-
-
-class FederateHead(_Half, ClassifierMixin, SkfairdpEstimator):
-    """The server's half: predicts from released representations; costs nothing more.
-
-    Made by ``FederateClassifier.split``.
-
-    Attributes
-    ----------
-    classes_ : ndarray
-        Labels.
-    n_features_in_ : int
-        Width of the released representation.
-    module_
-        The head's network.
-
-    Notes
-    -----
-    **Privacy.** What is computed from a release alone costs nothing (post-processing). The head has no noise and
-    makes no promise of its own: it must be given what the encoder released.
-    """
-
-    @classmethod
-    def _of(cls, classifier: Any) -> "FederateHead":
-        part = cls()
-        part.module_ = copy.deepcopy(classifier.net_.module_.head)
-        part.classes_ = classifier.classes_.copy()
-        part.n_features_in_ = classifier._n_features_out
-        return part
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Class probabilities of released representations.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_components) or (n_samples, n_codes)
-            What the encoder released.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-        """
-        from skfairdp.neural import class_probabilities
-
-        check_is_fitted(self)
-        X = check_array(X, dtype=np.float64)
-        if X.shape[1] != self.n_features_in_:
-            raise ValueError(
-                f"X must be {self.n_features_in_} columns wide, as the encoder released it; got {X.shape[1]}."
-            )
-        return class_probabilities(self.module_, X)
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Most probable class of released representations.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_components) or (n_samples, n_codes)
-            What the encoder released.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        best = self.predict_proba(X).argmax(axis=1)
-        return self.classes_[best]
-
-
-def _check_records_stay_apart(encoder: Any, n_features: int, text_encoder: Any, seed: int) -> None:
-    """Refuse an encoder through which a record could be seen in the encodings of others.
-
-    Parameters
-    ----------
-    encoder : torch.nn.Module
-        In evaluation mode.
-    n_features : int
-        Width of the rows; unused for documents.
-    text_encoder : transformer or None
-        Turns documents into rows.
-    seed : int
-        Of the made-up records.
-    """
-    from skfairdp.neural import encode
-
-    generator = np.random.default_rng(seed)
-
-    def rows(n: int) -> np.ndarray:
-        return generator.normal(scale=3.0, size=(n, n_features)).astype(np.float32)
-
-    def documents(n: int) -> list[str]:
-        words = list(getattr(text_encoder, "vocabulary_", ())) or ["a", "good", "word", "and", "another"]
-        return [" ".join(generator.choice(words, generator.integers(1, 30))) for _ in range(n)]
-
-    if text_encoder is None:
-        size = find_mixed_rows(lambda batch: encode(encoder, batch), rows)
-    else:
-        size = find_mixed_rows(lambda batch: encode(encoder, text_encoder.transform(batch)), documents)
-    if size is not None:
-        raise ValueError(
-            f"encoder mixes records: changing one of {size} changed what it makes of the others (or it draws at "
-            "random), so that a record could be seen through other records and no epsilon would hold. A batch "
-            "normalisation must keep running statistics (track_running_stats=True), and attention must not reach "
-            "over the batch."
-        )
 
 
 def _history_table(history: list[dict[str, Any]], chance_loss: float) -> pd.DataFrame:
