@@ -91,10 +91,10 @@ def cosine(max_epochs: int) -> list:
 
 def fit(data: str, settings: dict, seed: int, parts: list):
     """Train one model."""
-    from skfairdp import FederateClassifier
+    from skfairdp.adversarial import published_federate
 
     training = TRAINING[data, settings.get("channel", "laplace")]
-    clf = FederateClassifier(**settings, **training, callbacks=cosine(training["max_epochs"]), random_state=seed)
+    clf = published_federate(**settings, **training, callbacks=cosine(training["max_epochs"]), random_state=seed)
     rows, labels, groups = parts[0]
     return clf.fit(rows, labels, sensitive_features=groups)
 

@@ -164,14 +164,15 @@ def _release(cell: dict[str, Any]) -> tuple[np.ndarray, np.ndarray, Any]:
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    from skfairdp import FederateClassifier, LaplacePrivatizer
+    from skfairdp import LaplacePrivatizer
+    from skfairdp.adversarial import published_federate
     from skfairdp.exceptions import OverclaimedPrivacyWarning
 
     noise, seed, settings = cell["noise"], cell["seed"], (cell["rate"], cell["seed"], cell["max_epochs"])
     if noise == "codes":
         train, _, _, labels, _, _ = _documents(*settings[:2])
         rows = _rows(*settings[:2])
-        model = FederateClassifier(
+        model = published_federate(
             cell["epsilon"], channel="codes", n_codes=4, adversary_weight=0, max_epochs=settings[2], random_state=seed
         ).fit(rows[train], labels[train])
         encoder, head = model.split()
@@ -267,10 +268,10 @@ def _encoded(
 ) -> np.ndarray:
     """The layers behind the mean, trained on the topic with noise (or against the persons)."""
     from benchmarks.reproduce._robust import RobustEncoder
-    from skfairdp import FederateClassifier
+    from skfairdp.adversarial import published_federate
 
     train, _, _, labels, persons, _ = _documents(rate, seed)
-    model = FederateClassifier(
+    model = published_federate(
         math.inf,
         encoder=partial(RobustEncoder, n_outputs=DIMENSIONS, scale=scale, one_draw=one_draw),
         n_components=DIMENSIONS,

@@ -182,7 +182,9 @@ class FederateLoss(nn.Module):
         loss = self._classifier_loss(outputs, targets)
         self.parts = {"classifier_loss": loss.detach()}
         if outputs.belief_log_p is not None:
-            loss = loss + self._classification_loss(outputs.belief_log_p, targets)
+            belief_loss = self._classification_loss(outputs.belief_log_p, targets)
+            self.parts["belief_loss"] = belief_loss.detach()
+            loss = loss + belief_loss
         if outputs.adversary_log_p:
             assert targets.groups is not None
             losses = [
@@ -210,8 +212,12 @@ class FederateLoss(nn.Module):
         return loss
 
     def selection_loss(self) -> torch.Tensor:
-        """What validation rows are judged by: the last batch's classifier loss and gap, without the adversary."""
-        loss = self.parts["classifier_loss"]
+        """What validation rows are judged by: the last batch's loss and gap, without the adversary.
+
+        A code channel is judged by what it believes before it speaks: the head hears one of few codes, so that its
+        loss counts hits, and hits among few validation rows are mostly chance.
+        """
+        loss = self.parts.get("belief_loss", self.parts["classifier_loss"])
         return loss + self.fairness_penalty * self.parts["fairness_gap"] if "fairness_gap" in self.parts else loss
 
     def _classifier_loss(self, outputs: Outputs, targets: Targets) -> torch.Tensor:

@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from skfairdp.adversarial import FederateClassifier
+from skfairdp.adversarial import FederateClassifier, published_federate
 from skfairdp.ensemble import PATEClassifier
 from skfairdp.preprocessing import INLPEraser, LEACEEraser
 from skfairdp.table_audit._columns import check_choice
@@ -33,7 +33,7 @@ class Setting:
     def network(self, epsilon: float, **params: Any) -> FederateClassifier:
         """Return a network whose training takes about the same number of steps on every table."""
         epochs = min(25, max(4, math.ceil(_STEPS * _BATCH / max(self.n_rows, 1))))
-        return FederateClassifier(epsilon, max_epochs=epochs, batch_size=_BATCH, **params)
+        return published_federate(epsilon, max_epochs=epochs, batch_size=_BATCH, **params)
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Method:
 
 
 def _codes(setting: Setting) -> dict[str, Any]:
-    return {"channel": "codes", "n_codes": max(2, setting.n_classes)}
+    return {"channel": "codes", "n_components": None, "n_codes": max(2, setting.n_classes)}
 
 
 def _weights(setting: Setting) -> list[dict[str, Any]]:
@@ -115,7 +115,7 @@ METHODS: dict[str, Method] = {
             "The network on a representation that is made private by noise before it is used.",
             RECORDS,
             lambda s: s.network(s.epsilon, adversary_weight=0.0),
-            lambda s: [{"channel": "laplace"}, _codes(s)],
+            lambda s: [{"channel": "laplace", "n_components": 2}, _codes(s)],
             cost=4,
         ),
         Method(
