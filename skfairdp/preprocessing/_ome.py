@@ -17,19 +17,19 @@ from skfairdp.accounting import ONE_RELEASE, REFUSED_TABLES, TRAINING_DATA
 from skfairdp.exceptions import OverclaimedPrivacyWarning
 from skfairdp.mechanisms import (
     BLOCK_BITS,
-    BinaryChannel,
+    BitMechanism,
     FixedPointBits,
     allocate_posterior,
     allocate_unbiased,
-    allocated_channel,
+    allocated_bit_mechanism,
     bit_names,
     bit_weights,
     check_bit_counts,
-    ome_channel,
-    oue_channel,
+    ome_mechanism,
+    oue_mechanism,
     posterior_estimate,
-    published_channel,
-    sue_channel,
+    published_bit_mechanism,
+    sue_mechanism,
 )
 from skfairdp.preprocessing._statistics import read_statistics
 from skfairdp.random import noise_stream
@@ -101,8 +101,8 @@ class OMEEncoder(ReleaseTransformerMixin, TransformerMixin, SkfairdpEstimator):
 
     Notes
     -----
-    **Privacy.** Any two records are neighbours (local differential privacy, delta = 0). Every bit passes an independent
-    channel and may differ between two records, so the losses add:
+    **Privacy.** Any two records are neighbours (local differential privacy, delta = 0). Every bit is randomised
+    independently and may differ between two records, so the losses add:
     ``epsilon = sum_b max(|log p_b / q_b|, |log (1 - p_b) / (1 - q_b)|)``, taken from the integers (counts out of
     ``2**64``) that are compared with random words. Theorem 1 of [1]_ multiplies a factor below 1 of the odd bits with
     one above 1 of the even bits; an adversary takes the other direction on the odd bits. The loss of the printed rates
@@ -167,7 +167,7 @@ class OMEEncoder(ReleaseTransformerMixin, TransformerMixin, SkfairdpEstimator):
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y=None):
-        """Learn mean and scale (unless given), and calibrate the channels.
+        """Learn mean and scale (unless given), and calibrate the noise.
 
         Parameters
         ----------
@@ -186,7 +186,7 @@ class OMEEncoder(ReleaseTransformerMixin, TransformerMixin, SkfairdpEstimator):
         stream = noise_stream(self.random_state)
         rows = check_array(X, dtype=FLOAT_DTYPES, estimator=self, input_name="X")
         mean, scale = read_statistics(self.standardize, rows)
-        channel = None if math.isinf(epsilon) else self._calibrate(epsilon, rows.shape[1], n_bits, stream)
+        bit_mechanism = None if math.isinf(epsilon) else self._calibrate(epsilon, rows.shape[1], n_bits, stream)
         validate_data(self, X, skip_check_array=True)  # number and names of the features, once nothing can fail
         mechanism = FixedPointBits(
             mean,
@@ -194,7 +194,7 @@ class OMEEncoder(ReleaseTransformerMixin, TransformerMixin, SkfairdpEstimator):
             int(self.n_integer_bits),
             int(self.n_fraction_bits),
             "offset" if self.protocol == "optimal" else "sign-magnitude",
-            channel,
+            bit_mechanism,
             self.protocol,
             epsilon if self.calibration == "published" else None,
         )
@@ -203,9 +203,9 @@ class OMEEncoder(ReleaseTransformerMixin, TransformerMixin, SkfairdpEstimator):
         prior = "uniform" if self.standardize is False else "normal"
         self._prior = prior if self._shrinks() else None
         size = rows.shape[1] * n_bits
-        self.bit_epsilon_ = np.full(size, np.inf) if channel is None else channel.bit_epsilon
-        self.keep_probability_ = np.ones(size) if channel is None else channel.p
-        self.flip_probability_ = np.zeros(size) if channel is None else channel.q
+        self.bit_epsilon_ = np.full(size, np.inf) if bit_mechanism is None else bit_mechanism.bit_epsilon
+        self.keep_probability_ = np.ones(size) if bit_mechanism is None else bit_mechanism.p
+        self.flip_probability_ = np.zeros(size) if bit_mechanism is None else bit_mechanism.q
         self._seal(
             mechanism,
             stream,
@@ -315,22 +315,22 @@ class OMEEncoder(ReleaseTransformerMixin, TransformerMixin, SkfairdpEstimator):
                 "calibration='published' needs protocol 'ome', 'oue' or 'sue': 'optimal' was not published."
             )
 
-    def _calibrate(self, epsilon: float, n_features: int, n_bits: int, stream: Any) -> BinaryChannel:
+    def _calibrate(self, epsilon: float, n_features: int, n_bits: int, stream: Any) -> BitMechanism:
         size = n_features * n_bits
         if self.calibration == "published":
             factor = 100.0 if self.randomization_factor is None else self.randomization_factor
-            return published_channel(
+            return published_bit_mechanism(
                 self.protocol, epsilon, n_features=n_features, n_bits=size, randomization_factor=factor
             )
         if self.protocol == "ome":
-            return ome_channel(epsilon, size, self.randomization_factor)
+            return ome_mechanism(epsilon, size, self.randomization_factor)
         if self.protocol == "optimal":
             allocate = allocate_posterior if self._shrinks() else allocate_unbiased
             division = allocate(epsilon, n_features, bit_weights(self.n_integer_bits, self.n_fraction_bits))
             if self._shrinks():  # who is served must not depend on the data
                 division = division[stream.generator.permutation(n_features)]
-            return allocated_channel(division, epsilon)
-        return (sue_channel if self.protocol == "sue" else oue_channel)(epsilon, size)
+            return allocated_bit_mechanism(division, epsilon)
+        return (sue_mechanism if self.protocol == "sue" else oue_mechanism)(epsilon, size)
 
     def _warn_of_overclaiming(self, claimed: float) -> None:
         exact = self.privacy_.epsilon
@@ -347,19 +347,19 @@ class OMEEncoder(ReleaseTransformerMixin, TransformerMixin, SkfairdpEstimator):
 
     def _decode(self, bits: np.ndarray) -> np.ndarray:
         """Estimate the values of one block."""
-        mechanism, channel = self.mechanism_, self.mechanism_.channel
-        if channel is None:
+        mechanism, bit_mechanism = self.mechanism_, self.mechanism_.bit_mechanism
+        if bit_mechanism is None:
             return mechanism.decode(bits)
         if self._prior is not None:
-            gains = channel.gain.reshape(self.n_features_in_, self.n_bits_)
+            gains = bit_mechanism.gain.reshape(self.n_features_in_, self.n_bits_)
             values = posterior_estimate(bits, gains, mechanism.n_integer_bits, self._prior)
             return values * self.scale_ + self.mean_
-        if not channel.gain.all():
+        if not bit_mechanism.gain.all():
             raise ValueError(
                 f"epsilon={self.privacy_.epsilon:g} leaves bits that tell nothing, so no unbiased estimate exists; "
                 "raise epsilon, lower the number of bits, or use protocol='optimal' with objective='posterior'."
             )
-        return mechanism.decode((bits - channel.q) / channel.gain)
+        return mechanism.decode((bits - bit_mechanism.q) / bit_mechanism.gain)
 
     def _check_bits(self, bits: Any, name: str) -> np.ndarray:
         bits = check_array(bits, dtype="numeric", input_name=name)

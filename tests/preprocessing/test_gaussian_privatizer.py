@@ -13,8 +13,8 @@ from sklearn.pipeline import make_pipeline
 from skfairdp import GaussianPrivatizer
 from skfairdp.accounting import gaussian_delta, gaussian_epsilon
 from skfairdp.mechanisms import gaussian_mechanism, normalise
-from skfairdp.mechanisms._gaussian import ETA, TAU, TOTAL_VARIATION
-from skfairdp.release import _door
+from skfairdp.mechanisms._gaussian_mechanism import ETA, TAU, TOTAL_VARIATION
+from skfairdp.release import _release_mixin
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def test_nothing_is_drawn_when_the_release_is_not_paid_for(H, monkeypatch):
     def refuse(guarantee, *, source):
         raise RuntimeError("no budget")
 
-    monkeypatch.setattr(_door, "charge_release", refuse)
+    monkeypatch.setattr(_release_mixin, "charge_release", refuse)
     with pytest.raises(RuntimeError, match="no budget"):
         privatizer.transform(H)
     monkeypatch.undo()

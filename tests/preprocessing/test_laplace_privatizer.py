@@ -23,7 +23,7 @@ from skfairdp import LaplacePrivatizer
 from skfairdp.accounting import compose
 from skfairdp.exceptions import OverclaimedPrivacyWarning
 from skfairdp.mechanisms import normalise
-from skfairdp.release import _door
+from skfairdp.release import _release_mixin
 
 
 @pytest.fixture
@@ -170,7 +170,7 @@ def test_nothing_is_drawn_when_the_release_is_not_paid_for(H, monkeypatch):
         seen.append(guarantee)
         raise RuntimeError("no budget")
 
-    monkeypatch.setattr(_door, "charge_release", refuse)
+    monkeypatch.setattr(_release_mixin, "charge_release", refuse)
     with pytest.raises(RuntimeError, match="no budget"):
         privatizer.transform(H)
     assert seen == [privatizer.privacy_]

@@ -21,7 +21,7 @@ from sklearn.preprocessing import StandardScaler
 from skfairdp import OMEEncoder
 from skfairdp.accounting import PrivacyLedger
 from skfairdp.exceptions import OverclaimedPrivacyWarning
-from skfairdp.mechanisms import BinaryChannel, _fixed_point, decode_bits, encode_bits, largest_randomization_factor
+from skfairdp.mechanisms import BitMechanism, _fixed_point_bits, decode_bits, encode_bits, largest_randomization_factor
 
 PROTOCOLS = ["ome", "oue", "sue", "optimal"]
 SETTINGS = [*({"protocol": name} for name in PROTOCOLS), {"protocol": "optimal", "objective": "posterior"}]
@@ -51,7 +51,7 @@ def test_epsilon_is_the_one_found_by_enumeration(parameters, epsilon):
     assert encoder.privacy_.epsilon == pytest.approx(enumerated_epsilon(encoder), abs=1e-9)
     assert epsilon * (1 - 1e-9) < encoder.privacy_.epsilon <= epsilon
     assert encoder.bit_epsilon_.sum() == pytest.approx(encoder.privacy_.epsilon, rel=1e-12)
-    # Planted fault: a channel that keeps ones a little better than it says.
+    # Planted fault: a mechanism that keeps ones a little better than it says.
     encoder.keep_probability_ = encoder.keep_probability_ * 0.98 + 0.02
     assert abs(encoder.privacy_.epsilon - enumerated_epsilon(encoder)) > 1e-3
 
@@ -180,7 +180,7 @@ def test_clean_bits_are_the_code():
     X = normal()
     encoder = OMEEncoder(math.inf).fit(X)
     Z = (X - X.mean(axis=0)) / X.std(axis=0)
-    np.testing.assert_array_equal(encoder.transform(X), encode_bits(Z, 4, 5, code="sign-magnitude"))
+    np.testing.assert_array_equal(encoder.transform(X), encode_bits(Z, 4, 5, bit_format="sign-magnitude"))
     assert encoder.privacy_.epsilon == math.inf
     assert np.isinf(encoder.bit_epsilon_).all()
     np.testing.assert_allclose(encoder.decode(encoder.transform(X)), X, atol=X.std() * 2.0**-5)
@@ -209,9 +209,9 @@ def test_blocks_change_nothing_but_the_memory(monkeypatch):
     X = normal(1000, 7)
     clean = OMEEncoder(math.inf).fit(X).transform(X)
     sizes = []
-    respond = BinaryChannel.release
-    monkeypatch.setattr(_fixed_point, "BLOCK_BITS", 500)
-    monkeypatch.setattr(BinaryChannel, "release", lambda *a: sizes.append(a[1].size) or respond(*a))
+    respond = BitMechanism.release
+    monkeypatch.setattr(_fixed_point_bits, "BLOCK_BITS", 500)
+    monkeypatch.setattr(BitMechanism, "release", lambda *a: sizes.append(a[1].size) or respond(*a))
     np.testing.assert_array_equal(OMEEncoder(math.inf).fit(X).transform(X), clean)
     noisy = OMEEncoder(5000.0, protocol="sue", random_state=0).fit(X).transform(X)
     assert max(sizes) <= 500
@@ -247,14 +247,14 @@ def test_decoding_is_unbiased(protocol):
     X = np.tile(row, (200_000, 1))
     estimates = encoder.fit(X).decode(encoder.transform(X))
     code = "offset" if protocol == "optimal" else "sign-magnitude"
-    truth = 1 + 2 * decode_bits(encode_bits((row - 1) / 2, 2, 2, code=code), 2, 2, code=code)[0]
+    truth = 1 + 2 * decode_bits(encode_bits((row - 1) / 2, 2, 2, bit_format=code), 2, 2, bit_format=code)[0]
 
     def score(values):
         return np.abs((values.mean(axis=0) - truth) / (values.std(axis=0) / math.sqrt(len(values)))).max()
 
     assert score(estimates) < 5
     # Planted fault: the noisy bits read as if they were clean.
-    assert score(1 + 2 * decode_bits(encoder.transform(X), 2, 2, code=code)) > 5
+    assert score(1 + 2 * decode_bits(encoder.transform(X), 2, 2, bit_format=code)) > 5
 
 
 @pytest.mark.parametrize("n_features", [1, 50])

@@ -105,7 +105,7 @@ def worst_mechanism(vocabulary, epsilon, told):
 
 @pytest.mark.parametrize("rate", [0.0, 0.1, 0.5, 0.9])
 @pytest.mark.parametrize("sensitive", [(), ("b",), ("b", "c")])
-def test_the_amplified_epsilon_holds_for_every_pair_of_words_listed_or_not(rate, sensitive):
+def test_amplified_epsilon_holds_for_all_words(rate, sensitive):
     epsilon = 1.0
     bound = math.log(rate + (1 - rate) * math.exp(epsilon))
     for seed in range(20):
@@ -135,7 +135,7 @@ def test_two_listed_words_cannot_be_told_apart():
 @pytest.mark.parametrize(
     "token", ["Alice", "alice", "ALICE,", "(Alice)", "Alice's", "pre-alice-post", "Ａlice", '"alice"']
 )
-def test_a_word_is_found_in_its_disguises(token):
+def test_words_are_found_with_punctuation_and_case(token):
     assert token in SensitiveWords(["Alice"])
 
 
@@ -170,7 +170,7 @@ def test_what_is_no_list_of_words_is_refused():
             SensitiveWords(words)
 
 
-def test_listed_words_are_always_masked_and_leave_the_other_masks_alone():
+def test_listed_words_leave_other_masks_alone():
     documents = [["Alice", "likes", "tea"], ["tea", "likes", "alice's", "cat"]] * 50
     listed = mask_words(documents, 0.4, random_stream(5), mask_token="_", sensitive=SensitiveWords(["alice"]))
     plain = mask_words(documents, 0.4, random_stream(5), mask_token="_")

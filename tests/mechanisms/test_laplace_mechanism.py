@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skfairdp.mechanisms import _laplace as module
+from skfairdp.mechanisms import _laplace_mechanism as module
 from skfairdp.mechanisms import (
     discrete_laplace,
     exact_laplace_epsilon,
@@ -15,10 +15,10 @@ from skfairdp.mechanisms import (
     laplace_mechanism,
     laplace_release,
     normalise,
-    normalise_to_grid,
 )
-from skfairdp.mechanisms._alias import WHOLE
-from skfairdp.mechanisms._laplace import LaplaceNoise, laplace_noise, laplace_scale
+from skfairdp.mechanisms._alias_table import WHOLE
+from skfairdp.mechanisms._laplace_mechanism import LaplaceNoise, laplace_noise, laplace_scale
+from skfairdp.mechanisms._normalise import normalise_to_grid
 from skfairdp.random import random_stream
 
 ALARM = 1e-4  # chance that a correct sampler fails a test of fit; seeds are fixed, so it either does or does not
@@ -93,7 +93,7 @@ def test_the_tail_has_no_end_and_the_right_shape():
     assert stats.kstest(beyond, "expon", args=(0, 0.8 * 1023.9)).pvalue < 1e-6
 
 
-def test_a_table_cut_short_everywhere_still_gives_the_whole_distribution(monkeypatch):
+def test_short_table_gives_the_whole_distribution(monkeypatch):
     # With 64 cells for a scale of 20 a fifth of all draws end in the tail, and some of those draw again.
     monkeypatch.setattr(module, "_CELLS", 64)
     noise, sample = LaplaceNoise(20.0), np.empty(400_000, dtype=np.int64)
@@ -120,7 +120,7 @@ def test_no_outcome_tells_more_than_epsilon(epsilon):
         assert worst > Decimal(epsilon * (1 - 1e-12)).exp()  # and no more noise than that needs
 
 
-def test_noise_is_independent_across_coordinates_rows_and_calls():
+def test_noise_is_independent():
     def dependence(noise):
         """Largest correlation, in standard errors, of magnitudes and of values between columns, rows and calls."""
         n = noise.shape[0] * noise.shape[1] // 2
@@ -140,7 +140,7 @@ def test_noise_is_independent_across_coordinates_rows_and_calls():
     assert dependence(np.vstack([first[:10_000], first[:10_000]])) > 100
 
 
-def test_the_operating_system_never_repeats_itself():
+def test_os_entropy_never_repeats():
     a, b = (discrete_laplace((50, 20), 700.0, random_stream(None)) for _ in range(2))
     assert (a != b).mean() > 0.9
     stream = random_stream(None)
@@ -167,7 +167,7 @@ def odd_last_bit(y):
     return np.count_nonzero(np.round(inside * 2.0**52) % 2 == 1) / y.size
 
 
-def test_the_low_bits_of_our_noise_tell_nothing_and_those_of_numpy_everything():
+def test_low_bits_tell_nothing():
     n, rng = 100_000, np.random.default_rng(0)
     assert odd_last_bit(1 + rng.laplace(scale=2.0, size=n)) == pytest.approx(0.066, abs=0.005)
     assert odd_last_bit(-1 + rng.laplace(scale=2.0, size=n)) == 0.0
@@ -207,7 +207,7 @@ def test_the_grid_keeps_the_table_between_512_and_1024(epsilon):
     assert plan.grid & (plan.grid - 1) == 0
 
 
-def test_an_absurd_epsilon_gets_more_noise_than_it_asks_for_and_never_less():
+def test_huge_epsilon_gets_no_less_noise_than_needed():
     for norm in ("l1", "l2", "minmax", "clip"):
         plan = laplace_mechanism(1e30, norm, 4)
         assert l1_sensitivity(norm, 4) / 1e30 < plan.noise_scale < 1e-4
@@ -281,7 +281,7 @@ def test_clip_norm_only_rescales(norm):
         ({"epsilon": 1.0, "calibration": "hopeful"}, "calibration must be"),
     ],
 )
-def test_the_mechanism_guards_its_own_door(kwargs, message):
+def test_bad_arguments_are_refused(kwargs, message):
     with pytest.raises(ValueError, match=message):
         laplace_release(np.ones((2, 3)), stream=random_stream(0), **kwargs)
 

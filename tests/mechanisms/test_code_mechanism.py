@@ -1,4 +1,4 @@
-"""The code channel: its closed form, its integers, and what the draws prove."""
+"""The mechanism of learned codes: its closed form, its integers, and what the draws prove."""
 
 import itertools
 import math
@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from skfairdp.mechanisms._codes import _TOTAL, _cumulative, code_mechanism, code_probabilities, draw_codes
+from skfairdp.mechanisms._code_mechanism import _TOTAL, _cumulative, code_mechanism, code_probabilities, draw_codes
 from skfairdp.random import random_stream
 
 
@@ -46,7 +46,7 @@ def test_closed_form_reference_values(n_codes, epsilon, keep, floor):
 
 def test_closed_form_at_the_ends():
     s = np.array([[0.25, 0.75, 0.0], [0.2, 0.3, 0.5]])
-    assert code_probabilities(s, 0.0) == pytest.approx(np.full((2, 3), 1 / 3))
+    assert code_probabilities(s, 1e-12) == pytest.approx(np.full((2, 3), 1 / 3))
     assert code_probabilities(s, math.inf) == pytest.approx(s)
     assert np.isfinite(code_probabilities(s, 1e6)).all()
 
@@ -114,7 +114,7 @@ def test_unsound_rows_are_drawn_uniformly():
     assert code_probabilities(s[:4], 8.0) == pytest.approx(np.full((4, 2), 0.5))
 
 
-def test_draws_are_fresh_reproducible_and_secure_without_a_seed():
+def test_draws_are_fresh_and_reproducible():
     s = np.full((2_000, 5), 0.2)
     stream = random_stream(1)
     first, second = draw_codes(s, 1.0, stream), draw_codes(s, 1.0, stream)
@@ -131,5 +131,13 @@ def test_no_rows_and_bad_arguments():
         draw_codes(np.ones((3, 2)), math.inf, random_stream(0))
     with pytest.raises(ValueError, match="too small"):
         code_mechanism(3, 1e-19)
-    with pytest.raises(ValueError, match="n_codes must be at least 2"):
+    with pytest.raises(ValueError, match="n_codes must be a whole number of at least 2"):
         code_mechanism(1, 1.0)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, -1.0])
+def test_epsilon_must_be_positive(epsilon):
+    s = np.full((1, 2), 0.5)
+    for use in (code_probabilities, lambda s, e: code_mechanism(2, e), lambda s, e: draw_codes(s, e, random_stream(0))):
+        with pytest.raises(ValueError, match="epsilon must be a number greater than 0"):
+            use(s, epsilon)

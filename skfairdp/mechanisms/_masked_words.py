@@ -1,4 +1,4 @@
-"""Words that are masked at random, for a whole corpus at once."""
+"""Words that are masked at random, and words that are always masked, for a whole corpus at once."""
 
 import math
 import re
@@ -9,7 +9,7 @@ from numbers import Real
 
 import numpy as np
 
-from skfairdp.mechanisms._randomised_response import bernoulli
+from skfairdp.mechanisms._bit_mechanism import bernoulli
 from skfairdp.random import RandomStream
 
 _PART = re.compile(r"\w+")
@@ -49,9 +49,11 @@ def mask_words(
     rate : float
         Probability that a word is masked.
     stream : RandomStream
+        Where the random bits come from.
     mask_token : str
         What stands in for a masked word.
     sensitive : SensitiveWords, optional
+        Words that are masked whatever is drawn.
 
     Returns
     -------
@@ -86,8 +88,16 @@ class SensitiveWords:
     Parameters
     ----------
     words : iterable of str
+        The words to find.
     case_sensitive : bool, default=False
         Whether ``"Alice"`` and ``"alice"`` are two words.
+
+    Examples
+    --------
+    >>> from skfairdp.mechanisms import SensitiveWords
+    >>> names = SensitiveWords(["Alice"])
+    >>> "(alice's)" in names, "malice" in names
+    (True, False)
     """
 
     def __init__(self, words: Iterable[str], *, case_sensitive: bool = False):

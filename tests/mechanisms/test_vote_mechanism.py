@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.stats import kstest, norm
 
-from skfairdp.mechanisms import binary_labels, binary_slack, hard_labels, noisy_votes, soft_labels, vote_slack
+from skfairdp.mechanisms import binary_labels, hard_labels, noisy_votes, soft_labels, vote_mechanism
+from skfairdp.mechanisms._vote_mechanism import binary_slack, vote_slack
 from skfairdp.random import random_stream
 
 VOTES = np.tile([100, 40, 10], (20_000, 1))
@@ -28,7 +29,7 @@ def test_a_table_of_its_own_gives_the_same_distribution():
     assert kstest((noise / 1.9).ravel(), norm.cdf).pvalue > 1e-3
 
 
-def test_noise_lies_on_a_grid_that_does_not_depend_on_the_votes():
+def test_grid_does_not_depend_on_the_votes():
     for votes in (VOTES, VOTES + 1):
         noisy = noisy_votes(votes, 50.0, random_stream(None), one_table=True)
         assert np.array_equal(noisy * 32, np.rint(noisy * 32))
@@ -40,7 +41,7 @@ def test_noise_lies_on_a_grid_that_does_not_depend_on_the_votes():
 
 
 @pytest.mark.parametrize("votes", [[90, 60], [60, 90], [75, 75], [150, 0]])
-def test_binary_labels_have_the_probability_of_the_larger_noisy_count(votes):
+def test_binary_labels_follow_noisy_counts(votes):
     n = 200_000
     label = binary_labels(np.tile(votes, (n, 1)), 50.0, random_stream(1))
     p = norm.cdf((votes[1] - votes[0]) / (np.sqrt(2) * 50))
@@ -53,7 +54,7 @@ def test_binary_labels_have_the_probability_of_the_larger_noisy_count(votes):
     assert abs(counts.mean() - label.mean()) < 7 * np.sqrt(p * (1 - p) / n)
 
 
-def test_binary_labels_keep_a_least_probability_of_either_class():
+def test_binary_labels_keep_a_least_probability():
     label = binary_labels(np.tile([10_000, 0], (4_000_000, 1)), 0.01, random_stream(0))
     assert 1 <= label.sum() <= 20  # 3.8 expected
     assert binary_labels(np.array([[3, 3], [2, 5]]), 0.0, random_stream(0)).tolist() == [0, 1]
@@ -73,7 +74,7 @@ def test_no_noise_returns_the_counts():
 
 
 @pytest.mark.parametrize("sigma", [-1.0, np.nan, np.inf, 1e-6])
-def test_the_guard_on_the_scale_sits_in_the_mechanism(sigma):
+def test_bad_noise_scale_is_refused(sigma):
     with pytest.raises(ValueError, match="noise_scale must be 0 or"):
         noisy_votes(VOTES, sigma, random_stream(0))
 
@@ -113,3 +114,11 @@ def test_slack_is_negligible_and_not_zero():
             assert 0 <= epsilon < 1e-12
             assert 0 < delta < 1e-12
     assert 0 < binary_slack(10_000) < 1e-8
+
+
+@pytest.mark.parametrize("labels", ["soft", "hard", "confident"])
+@pytest.mark.parametrize("epsilon", [0.0, -1.0])
+def test_epsilon_must_be_positive(labels, epsilon):
+    sizes = {"n_asked": 10, "n_answered": 5, "n_classes": 2, "n_voting": 30}
+    with pytest.raises(ValueError, match="epsilon must be a number greater than 0"):
+        vote_mechanism(labels, epsilon=epsilon, delta=1e-5, noise_scale=None, **sizes)

@@ -73,7 +73,7 @@ def test_one_feature_has_one_pair(norm):
     assert [(x.tolist(), y.tolist()) for x, y in farthest_pairs(norm, 1)] == [([1.0], [-1.0])]
 
 
-def test_two_min_max_features_have_one_pair_and_patterns_are_never_constant():
+def test_minmax_pairs_are_never_constant():
     assert len(farthest_pairs("minmax", 2)) == 1
     for seed in range(50):
         for x, _ in farthest_pairs("minmax", 3, stream=random_stream(seed)):

@@ -10,10 +10,18 @@ from scipy import stats
 from scipy.special import ndtr
 
 from skfairdp.accounting import gaussian_delta, gaussian_mu
-from skfairdp.mechanisms import _gaussian as module
+from skfairdp.mechanisms import _gaussian_mechanism as module
 from skfairdp.mechanisms import gaussian_mechanism, gaussian_release, normalise, rounded_gaussian
-from skfairdp.mechanisms._alias import WHOLE
-from skfairdp.mechanisms._gaussian import ETA, TABLE_REACH, TABLE_SCALE, TAU, GaussianNoise, gaussian_table, spread
+from skfairdp.mechanisms._alias_table import WHOLE
+from skfairdp.mechanisms._gaussian_mechanism import (
+    ETA,
+    TABLE_REACH,
+    TABLE_SCALE,
+    TAU,
+    GaussianNoise,
+    gaussian_table,
+    spread,
+)
 from skfairdp.random import random_stream
 
 ALARM = 1e-4  # chance that a correct sampler fails a test of fit; seeds are fixed, so it either does or does not
@@ -63,7 +71,7 @@ def test_tables_err_only_to_the_safe_side(scale):
 
 
 @pytest.mark.parametrize("digits", [6, 28])
-def test_tables_keep_their_total_variation_whatever_decimal_context_they_are_built_in(digits):
+def test_total_variation_in_any_decimal_context(digits):
     """The bound that sums of levels account for; counts of 28 digits, Python's default, miss it by 2**45."""
     with localcontext(Context(prec=digits)):
         counts = gaussian_table.__wrapped__(300.0).counts[TABLE_REACH:]
@@ -117,7 +125,7 @@ def test_samples_fit_and_a_tenth_too_little_noise_does_not(scale):
     assert fit_p_value(np.round(0.9 * sample), scale) < 1e-12
 
 
-def test_noise_is_independent_across_coordinates_and_calls():
+def test_noise_is_independent():
     stream = random_stream(3)
     a, b = (rounded_gaussian((50_000, 2), TABLE_SCALE, stream) for _ in range(2))
     error = 1 / math.sqrt(50_000)
@@ -214,6 +222,6 @@ def test_a_broken_record_is_released_like_a_zero_record():
         ({"epsilon": 1.0, "delta": 1e-5, "clip_norm": -1.0}, "clip_norm must be"),
     ],
 )
-def test_the_mechanism_guards_its_own_door(kwargs, message):
+def test_bad_arguments_are_refused(kwargs, message):
     with pytest.raises(ValueError, match=message):
         gaussian_release(np.ones((2, 3)), stream=random_stream(0), **kwargs)

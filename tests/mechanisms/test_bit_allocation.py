@@ -6,19 +6,16 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from scipy.integrate import quad
 
 from skfairdp.mechanisms import (
     allocate_posterior,
     allocate_unbiased,
-    allocated_channel,
+    allocated_bit_mechanism,
     bit_weights,
     posterior_error,
-    posterior_means,
-    sue_channel,
+    sue_mechanism,
     unbiased_error,
 )
-from skfairdp.mechanisms._posterior import posterior_estimate
 
 WEIGHTS = bit_weights(0, 9)  # ten bits on [-1, 1)
 
@@ -76,7 +73,7 @@ def test_shares_of_the_unbiased_division():
 
 
 def test_one_bit_by_hand():
-    assert sue_channel(1.0, 1).p[0] == pytest.approx(0.731059, abs=5e-7)
+    assert sue_mechanism(1.0, 1).p[0] == pytest.approx(0.731059, abs=5e-7)
     assert posterior_error([1.0], [1.0]) == pytest.approx(0.196612, abs=5e-7)
     assert unbiased_error([1.0], [1.0]) == pytest.approx(0.920674, abs=5e-7)
 
@@ -142,32 +139,32 @@ def test_more_budget_never_harms():
         assert (np.diff(errors) <= 1e-12).all()
 
 
-# The channel
+# The mechanism
 
 
 @given(share=st.floats(1e-4, 100), n_features=st.integers(1, 20), posterior=st.booleans())
 @settings(max_examples=60, deadline=None)
-def test_the_channel_spends_epsilon_and_no_more(share, n_features, posterior):
+def test_allocated_bits_spend_epsilon_and_no_more(share, n_features, posterior):
     epsilon = share * n_features  # a larger share would meet the end of 64-bit thresholds
     division = (allocate_posterior if posterior else allocate_unbiased)(epsilon, n_features, WEIGHTS)
-    channel = allocated_channel(division, epsilon)
-    assert epsilon * (1 - 1e-8) < channel.epsilon <= epsilon
-    np.testing.assert_allclose(channel.bit_epsilon, division.ravel(), rtol=1e-6, atol=1e-15)
+    mechanism = allocated_bit_mechanism(division, epsilon)
+    assert epsilon * (1 - 1e-8) < mechanism.epsilon <= epsilon
+    np.testing.assert_allclose(mechanism.bit_epsilon, division.ravel(), rtol=1e-6, atol=1e-15)
 
 
 def test_a_bit_without_budget_is_a_fair_coin():
-    channel = allocated_channel(np.array([1.0, 0.0]), 1.0)
-    assert channel.one_to_one[1] == channel.zero_to_one[1] == 2**63
-    assert channel.bit_epsilon[1] == 0
+    mechanism = allocated_bit_mechanism(np.array([1.0, 0.0]), 1.0)
+    assert mechanism.one_to_one[1] == mechanism.zero_to_one[1] == 2**63
+    assert mechanism.bit_epsilon[1] == 0
 
 
 def test_too_large_budgets_are_cut_to_epsilon():
-    assert 2 - 1e-12 < allocated_channel(np.array([3.0, 5.0]), 2.0).epsilon <= 2
+    assert 2 - 1e-12 < allocated_bit_mechanism(np.array([3.0, 5.0]), 2.0).epsilon <= 2
 
 
 @pytest.mark.parametrize("allocate", [allocate_posterior, allocate_unbiased])
 @pytest.mark.parametrize("epsilon", [0.0, -2.0, math.nan, math.inf])
-def test_the_division_guards_epsilon(allocate, epsilon):
+def test_bad_epsilon_is_refused(allocate, epsilon):
     with pytest.raises(ValueError, match="epsilon must be a number greater than 0 and finite"):
         allocate(epsilon, 3, WEIGHTS)
 
@@ -175,52 +172,4 @@ def test_the_division_guards_epsilon(allocate, epsilon):
 @pytest.mark.parametrize("budgets", [[-1.0, 1.0], [math.nan], [math.inf]])
 def test_budgets_must_be_finite(budgets):
     with pytest.raises(ValueError, match="bit_epsilon must hold finite budgets of 0 or more"):
-        allocated_channel(np.array(budgets), 1.0)
-
-
-# Posterior means
-
-
-def slow_posterior_mean(reading, gains, n_integer_bits, density):
-    """Bayes' rule by numerical integration over each cell."""
-    n_cells = 2 ** len(gains)
-    edges = np.linspace(-(2.0**n_integer_bits), 2.0**n_integer_bits, n_cells + 1)
-    top = mass = 0.0
-    for cell in range(n_cells):
-        likelihood = 1.0
-        for k, gain in enumerate(gains):
-            shift = len(gains) - 1 - k
-            likelihood *= (1 + gain) / 2 if (cell >> shift) & 1 == (reading >> shift) & 1 else (1 - gain) / 2
-        low, high = edges[cell], edges[cell + 1]
-        if density is not None:
-            low, high = (-np.inf if cell == 0 else low), (np.inf if cell == n_cells - 1 else high)
-        weigh = density or (lambda x: 1.0)
-        mass += likelihood * quad(weigh, low, high)[0]
-        top += likelihood * quad(lambda x, weigh=weigh: x * weigh(x), low, high)[0]
-    return top / mass
-
-
-@pytest.mark.parametrize("gains", [[0.9], [0.7, 0.2], [0.99, 0.5, 0.0]])
-@pytest.mark.parametrize("prior", ["uniform", "normal"])
-def test_posterior_means_follow_from_bayes(gains, prior):
-    density = None if prior == "uniform" else (lambda x: math.exp(-x * x / 2))
-    expected = [slow_posterior_mean(reading, gains, 1, density) for reading in range(2 ** len(gains))]
-    np.testing.assert_allclose(posterior_means(gains, 1, prior), expected, atol=1e-7)
-
-
-def test_a_uniform_posterior_is_linear_in_the_bits():
-    gains = np.array([[0.9, 0.5, 0.1], [0.3, 0.0, 0.0]])
-    bits = np.random.default_rng(0).integers(0, 2, size=(40, 6)).astype(np.int8)
-    linear = ((bits.reshape(40, 2, 3) - 0.5) * gains) @ bit_weights(1, 1)
-    np.testing.assert_allclose(posterior_estimate(bits, gains, 1, "uniform"), linear, atol=1e-14)
-
-
-def test_a_long_code_is_estimated_to_the_end():
-    gains = np.full((1, 20), 1.0)
-    bits = np.ones((1, 20), dtype=np.int8)
-    assert posterior_estimate(bits, gains, 0, "uniform")[0, 0] == pytest.approx(1 - 2.0**-20, rel=1e-12)
-
-
-def test_an_unknown_prior_is_refused():
-    with pytest.raises(ValueError, match=r"prior must be one of .* got 'cauchy'"):
-        posterior_means([0.5], 1, "cauchy")
+        allocated_bit_mechanism(np.array(budgets), 1.0)

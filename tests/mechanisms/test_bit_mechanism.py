@@ -10,33 +10,31 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skfairdp.mechanisms import (
-    BinaryChannel,
-    _randomised_response,
-    channel_from_logits,
-    channel_loss,
+    BitMechanism,
+    _bit_mechanism,
     largest_randomization_factor,
-    ome_channel,
-    oue_channel,
-    published_channel,
+    ome_mechanism,
+    oue_mechanism,
+    published_bit_mechanism,
     randomised_response,
-    sue_channel,
+    sue_mechanism,
 )
-from skfairdp.mechanisms._randomised_response import TWO_64, bernoulli, threshold
+from skfairdp.mechanisms._bit_mechanism import TWO_64, bernoulli, bit_loss, bit_mechanism_from_logits, threshold
 from skfairdp.random import random_stream
 
-EXACT = {"sue": sue_channel, "oue": oue_channel, "ome": ome_channel}
+EXACT = {"sue": sue_mechanism, "oue": oue_mechanism, "ome": ome_mechanism}
 
 
-def enumerated_epsilon(channel):
+def enumerated_epsilon(mechanism):
     """The definition: the largest log ratio over all pairs of inputs and all outputs, in fractions."""
-    p = [Fraction(int(count), TWO_64) for count in channel.one_to_one]
-    q = [Fraction(int(count), TWO_64) for count in channel.zero_to_one]
-    codes = list(itertools.product((0, 1), repeat=channel.n_bits))
+    p = [Fraction(int(count), TWO_64) for count in mechanism.one_to_one]
+    q = [Fraction(int(count), TWO_64) for count in mechanism.zero_to_one]
+    rows = list(itertools.product((0, 1), repeat=mechanism.n_bits))
     worst = Fraction(1)
-    for output in codes:
+    for output in rows:
         likelihoods = []
-        for code in codes:
-            one = [p[k] if bit else q[k] for k, bit in enumerate(code)]
+        for row in rows:
+            one = [p[k] if bit else q[k] for k, bit in enumerate(row)]
             likelihoods.append(math.prod(o if seen else 1 - o for o, seen in zip(one, output)))
         worst = max(worst, max(likelihoods) / min(likelihoods))
     return math.log(worst.numerator) - math.log(worst.denominator)
@@ -56,15 +54,17 @@ def enumerated_epsilon(channel):
     ],
 )
 def test_published_ome(factor, p_even, p_odd, q, even, odd, total):
-    channel = published_channel("ome", 1.0, n_features=50, n_bits=500, randomization_factor=factor)
-    assert channel.p[:2] == pytest.approx([p_even, p_odd], abs=5e-7)
-    assert channel.q == pytest.approx(q, abs=5e-7)
-    assert channel.bit_epsilon[:2] == pytest.approx([even, odd], abs=1e-6)
-    assert channel.epsilon == pytest.approx(total, abs=5e-7)
+    mechanism = published_bit_mechanism("ome", 1.0, n_features=50, n_bits=500, randomization_factor=factor)
+    assert mechanism.p[:2] == pytest.approx([p_even, p_odd], abs=5e-7)
+    assert mechanism.q == pytest.approx(q, abs=5e-7)
+    assert mechanism.bit_epsilon[:2] == pytest.approx([even, odd], abs=1e-6)
+    assert mechanism.epsilon == pytest.approx(total, abs=5e-7)
 
 
 def test_published_ome_on_the_width_of_bert():
-    assert published_channel("ome", 1.0, n_features=768, n_bits=7680).epsilon == pytest.approx(53013.355112, abs=5e-7)
+    assert published_bit_mechanism("ome", 1.0, n_features=768, n_bits=7680).epsilon == pytest.approx(
+        53013.355112, abs=5e-7
+    )
 
 
 @pytest.mark.parametrize("factor", [2, 10, 50, 100])
@@ -72,26 +72,28 @@ def test_the_loss_of_published_ome_does_not_contain_epsilon(factor):
     """(n/2) log(lam^3 - lam^2 + lam), wherever lam^2 >= exp(epsilon / n)."""
     formula = 250 * math.log(factor**3 - factor**2 + factor)
     for epsilon in (0.5, 1.0, 10.0):
-        channel = published_channel("ome", epsilon, n_features=50, n_bits=500, randomization_factor=factor)
-        assert channel.epsilon == pytest.approx(formula, rel=1e-12)
+        mechanism = published_bit_mechanism("ome", epsilon, n_features=50, n_bits=500, randomization_factor=factor)
+        assert mechanism.epsilon == pytest.approx(formula, rel=1e-12)
 
 
 @pytest.mark.parametrize(("epsilon", "sue", "oue"), [(1, 5.0, 2.506250), (8, 40.0, 20.399893), (50, 250.0, 140.464902)])
-def test_published_sue_and_oue_on_a_dense_code(epsilon, sue, oue):
-    assert published_channel("sue", epsilon, n_features=50, n_bits=500).epsilon == pytest.approx(sue, abs=5e-7)
-    assert published_channel("oue", epsilon, n_features=50, n_bits=500).epsilon == pytest.approx(oue, abs=5e-7)
+def test_published_sue_and_oue_on_dense_bits(epsilon, sue, oue):
+    assert published_bit_mechanism("sue", epsilon, n_features=50, n_bits=500).epsilon == pytest.approx(sue, abs=5e-7)
+    assert published_bit_mechanism("oue", epsilon, n_features=50, n_bits=500).epsilon == pytest.approx(oue, abs=5e-7)
 
 
 @pytest.mark.parametrize(("epsilon", "oue"), [(1, 0.500250), (8, 4.016000), (50, 25.624740)])
-def test_oue_with_the_sensitivity_of_a_dense_code_is_over_noised(epsilon, oue):
+def test_oue_with_dense_sensitivity_is_over_noised(epsilon, oue):
     # Twice the features halve the share: 2 * 250 = 500 bits.
-    assert published_channel("oue", epsilon, n_features=250, n_bits=500).epsilon == pytest.approx(oue, abs=5e-7)
-    assert published_channel("sue", epsilon, n_features=250, n_bits=500).epsilon == pytest.approx(epsilon, rel=1e-12)
+    assert published_bit_mechanism("oue", epsilon, n_features=250, n_bits=500).epsilon == pytest.approx(oue, abs=5e-7)
+    assert published_bit_mechanism("sue", epsilon, n_features=250, n_bits=500).epsilon == pytest.approx(
+        epsilon, rel=1e-12
+    )
 
 
 def test_published_rates_exist_for_published_protocols_only():
     with pytest.raises(ValueError, match=r"protocol must be 'ome', 'oue' or 'sue'.*'optimal'"):
-        published_channel("optimal", 1.0, n_features=5, n_bits=50)
+        published_bit_mechanism("optimal", 1.0, n_features=5, n_bits=50)
 
 
 # The largest honest factor
@@ -116,11 +118,11 @@ def test_largest_factor(epsilon, n_bits, factor):
 
 @pytest.mark.parametrize("n_bits", [4, 5, 500])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 30.0])
-def test_every_factor_up_to_the_largest_is_honest_and_none_beyond(epsilon, n_bits):
+def test_factors_up_to_the_largest_are_private(epsilon, n_bits):
     largest = largest_randomization_factor(epsilon, n_bits)
 
     def loss(factor):
-        return published_channel(
+        return published_bit_mechanism(
             "ome", epsilon, n_features=1, n_bits=n_bits, randomization_factor=float(factor)
         ).epsilon
 
@@ -130,36 +132,36 @@ def test_every_factor_up_to_the_largest_is_honest_and_none_beyond(epsilon, n_bit
 
 
 @pytest.mark.parametrize("n_bits", [7, 500])
-def test_an_infeasible_factor_is_refused_with_the_largest_feasible_one(n_bits):
+def test_infeasible_factor_names_the_largest(n_bits):
     with pytest.raises(
         ValueError, match=r"randomization_factor=100 costs .* the largest feasible factor is"
     ) as refusal:
-        ome_channel(1.0, n_bits, 100)
+        ome_mechanism(1.0, n_bits, 100)
     named = float(str(refusal.value).split("factor is ")[1].split(". Lower")[0])
     assert named == largest_randomization_factor(1.0, n_bits)
-    assert ome_channel(1.0, n_bits, named).epsilon == pytest.approx(1.0, rel=1e-9)
+    assert ome_mechanism(1.0, n_bits, named).epsilon == pytest.approx(1.0, rel=1e-9)
 
 
 @pytest.mark.parametrize("factor", [1.0, 1.001, 1.0019])
 def test_a_smaller_factor_gets_the_q_that_spends_epsilon(factor):
-    channel = ome_channel(1.0, 500, factor)
-    assert channel.p[0] == pytest.approx(factor / (1 + factor))
-    assert channel.p[1] == pytest.approx(1 / (1 + factor**3))
-    assert 1 - 1e-9 < channel.epsilon <= 1
-    printed = published_channel("ome", 1.0, n_features=50, n_bits=500, randomization_factor=factor)
+    mechanism = ome_mechanism(1.0, 500, factor)
+    assert mechanism.p[0] == pytest.approx(factor / (1 + factor))
+    assert mechanism.p[1] == pytest.approx(1 / (1 + factor**3))
+    assert 1 - 1e-9 < mechanism.epsilon <= 1
+    printed = published_bit_mechanism("ome", 1.0, n_features=50, n_bits=500, randomization_factor=factor)
     assert printed.epsilon < 0.999
-    assert (channel.q < printed.q).all()
+    assert (mechanism.q < printed.q).all()
 
 
 def test_factor_one_is_oue():
-    np.testing.assert_array_equal(ome_channel(3.0, 20, 1.0).one_to_one, oue_channel(3.0, 20).one_to_one)
-    np.testing.assert_allclose(ome_channel(3.0, 20, 1.0).q, oue_channel(3.0, 20).q, rtol=1e-14)
+    np.testing.assert_array_equal(ome_mechanism(3.0, 20, 1.0).one_to_one, oue_mechanism(3.0, 20).one_to_one)
+    np.testing.assert_allclose(ome_mechanism(3.0, 20, 1.0).q, oue_mechanism(3.0, 20).q, rtol=1e-14)
 
 
 @pytest.mark.parametrize("factor", [0.5, math.nan, math.inf])
 def test_a_factor_below_one_is_refused(factor):
     with pytest.raises(ValueError, match="randomization_factor must be a finite number of at least 1"):
-        ome_channel(1.0, 10, factor)
+        ome_mechanism(1.0, 10, factor)
 
 
 # The exact loss
@@ -169,17 +171,17 @@ def test_a_factor_below_one_is_refused(factor):
 @pytest.mark.parametrize("epsilon", [0.3, 2.0, 11.0])
 @pytest.mark.parametrize("protocol", EXACT)
 def test_the_loss_is_the_one_found_by_enumeration(protocol, epsilon, n_bits):
-    channel = EXACT[protocol](epsilon, n_bits)
-    assert channel.epsilon == pytest.approx(enumerated_epsilon(channel), abs=1e-9)
-    assert channel.epsilon == pytest.approx(epsilon, rel=1e-9)
+    mechanism = EXACT[protocol](epsilon, n_bits)
+    assert mechanism.epsilon == pytest.approx(enumerated_epsilon(mechanism), abs=1e-9)
+    assert mechanism.epsilon == pytest.approx(epsilon, rel=1e-9)
 
 
-def test_enumeration_convicts_the_published_claim_and_a_loss_that_lets_bits_cancel():
-    channel = published_channel("ome", 1.0, n_features=1, n_bits=4, randomization_factor=3.0)
-    truth = enumerated_epsilon(channel)
-    assert channel.epsilon == pytest.approx(truth, abs=1e-9)
+def test_enumeration_refutes_the_published_claim():
+    mechanism = published_bit_mechanism("ome", 1.0, n_features=1, n_bits=4, randomization_factor=3.0)
+    truth = enumerated_epsilon(mechanism)
+    assert mechanism.epsilon == pytest.approx(truth, abs=1e-9)
     assert truth > 5 * 1.0  # the claim
-    of_zero, of_one = channel.log_ratios
+    of_zero, of_one = mechanism.log_ratios
     # The flaw of the published proof: signed ratios, which shrink when even and odd bits are added.
     cancelling = max(abs(of_one.sum()), abs(of_zero.sum()))
     assert abs(cancelling - truth) > 1
@@ -192,42 +194,44 @@ def test_enumeration_convicts_the_published_claim_and_a_loss_that_lets_bits_canc
 )
 @settings(max_examples=150, deadline=None)
 def test_the_loss_reaches_epsilon_and_never_exceeds_it(epsilon, n_bits, protocol):
-    channel = EXACT[protocol](epsilon, n_bits)
-    assert channel.epsilon <= epsilon
-    assert channel.epsilon == pytest.approx(math.fsum(channel.bit_epsilon), rel=1e-12)
+    mechanism = EXACT[protocol](epsilon, n_bits)
+    assert mechanism.epsilon <= epsilon
+    assert mechanism.epsilon == pytest.approx(math.fsum(mechanism.bit_epsilon), rel=1e-12)
     if epsilon < 10 * n_bits:  # 64-bit thresholds end at log(2**64) = 44 for each bit
-        assert channel.epsilon > epsilon * (1 - 1e-6)
+        assert mechanism.epsilon > epsilon * (1 - 1e-6)
 
 
 @pytest.mark.parametrize("protocol", EXACT)
 def test_a_huge_epsilon_stays_finite(protocol):
-    channel = EXACT[protocol](1e6, 4)
-    assert channel.epsilon < 4 * 44.4
-    assert channel.q.min() > 0
+    mechanism = EXACT[protocol](1e6, 4)
+    assert mechanism.epsilon < 4 * 44.4
+    assert mechanism.q.min() > 0
 
 
-@pytest.mark.parametrize("make", [*EXACT.values(), lambda e, n: published_channel("sue", e, n_features=1, n_bits=n)])
+@pytest.mark.parametrize(
+    "make", [*EXACT.values(), lambda e, n: published_bit_mechanism("sue", e, n_features=1, n_bits=n)]
+)
 @pytest.mark.parametrize("epsilon", [0.0, -1.0, math.nan, math.inf])
-def test_the_mechanism_guards_epsilon(make, epsilon):
+def test_bad_epsilon_is_refused(make, epsilon):
     with pytest.raises(ValueError, match="epsilon must be a number greater than 0 and finite"):
         make(epsilon, 4)
 
 
 @given(p=st.integers(1, TWO_64 - 1), q=st.integers(1, TWO_64 - 1))
-def test_channel_loss(p, q):
-    loss = channel_loss(p, q)
-    assert loss == channel_loss(q, p)
-    assert loss == pytest.approx(channel_loss(TWO_64 - p, TWO_64 - q), rel=1e-14)
+def test_bit_loss(p, q):
+    loss = bit_loss(p, q)
+    assert loss == bit_loss(q, p)
+    assert loss == pytest.approx(bit_loss(TWO_64 - p, TWO_64 - q), rel=1e-14)
     ratio = max(Fraction(p, q), Fraction(q, p), Fraction(TWO_64 - p, TWO_64 - q), Fraction(TWO_64 - q, TWO_64 - p))
     assert loss == pytest.approx(math.log(ratio), rel=1e-9, abs=1e-15)
     assert (loss == 0) == (p == q)
 
 
 def test_an_impossible_outcome_costs_everything():
-    assert channel_loss(TWO_64, 1) == math.inf
-    assert channel_loss(1, 0) == math.inf
+    assert bit_loss(TWO_64, 1) == math.inf
+    assert bit_loss(1, 0) == math.inf
     with pytest.raises(ValueError, match="zero_to_one must hold counts from 1"):
-        BinaryChannel(np.ones(2, dtype=np.uint64), np.array([1, 0], dtype=np.uint64))
+        BitMechanism(np.ones(2, dtype=np.uint64), np.array([1, 0], dtype=np.uint64))
 
 
 @given(logit=st.floats(-60, 60), up=st.booleans())
@@ -243,19 +247,19 @@ def test_threshold_rounds_a_logistic_to_the_asked_side(logit, up):
     assert count == TWO_64 - threshold(-logit, up=not up)
 
 
-def test_the_worst_code_reaches_epsilon():
-    for channel in (sue_channel(2.0, 5), oue_channel(2.0, 5), ome_channel(2.0, 5), ome_channel(50.0, 5)):
-        code = channel.worst_code()
+def test_worst_bits_reach_epsilon():
+    for mechanism in (sue_mechanism(2.0, 5), oue_mechanism(2.0, 5), ome_mechanism(2.0, 5), ome_mechanism(50.0, 5)):
+        bits = mechanism.worst_bits()
         outputs = np.array(list(itertools.product((0, 1), repeat=5)), dtype=np.uint8)
-        ratios = channel.log_likelihood_ratio(outputs, code, 1 - code)
-        assert ratios.max() == pytest.approx(channel.epsilon, rel=1e-12)
-        assert ratios.min() >= -channel.epsilon
+        ratios = mechanism.log_likelihood_ratio(outputs, bits, 1 - bits)
+        assert ratios.max() == pytest.approx(mechanism.epsilon, rel=1e-12)
+        assert ratios.min() >= -mechanism.epsilon
 
 
 def test_gain_is_the_difference_of_the_rates():
-    channel = channel_from_logits(np.array([0.3, -2.0, 0.0]), np.array([-0.3, 1.0, 0.0]))
-    np.testing.assert_allclose(channel.gain, channel.p - channel.q, atol=1e-15)
-    assert channel.gain[1] < 0 == channel.gain[2]
+    mechanism = bit_mechanism_from_logits(np.array([0.3, -2.0, 0.0]), np.array([-0.3, 1.0, 0.0]))
+    np.testing.assert_allclose(mechanism.gain, mechanism.p - mechanism.q, atol=1e-15)
+    assert mechanism.gain[1] < 0 == mechanism.gain[2]
 
 
 # The bits
@@ -276,43 +280,43 @@ class ScriptedStream:
 def test_a_tie_is_settled_by_the_other_56_bits():
     """A bit is 1 exactly when the 64-bit word is below the count: checked at the count and on both sides of it."""
     p, q = 0xC0_12345678_9ABCDE, 0x20_FEDCBA98_765432
-    channel = BinaryChannel(np.full(6, p, dtype=np.uint64), np.full(6, q, dtype=np.uint64))
+    mechanism = BitMechanism(np.full(6, p, dtype=np.uint64), np.full(6, q, dtype=np.uint64))
     bits = np.array([[1, 1, 1, 0, 0, 0]], dtype=np.uint8)
     words = [p - 1, p, p + 1, q - 1, q, q + 1]
     top = int.from_bytes(bytes(w >> 56 for w in words), "little")  # all six tie
     low = [(w & ((1 << 56) - 1)) << 8 for w in words]
-    noisy = randomised_response(bits, channel, ScriptedStream([top], low))
+    noisy = randomised_response(bits, mechanism, ScriptedStream([top], low))
     assert noisy.tolist() == [[1, 0, 0, 1, 0, 0]]
 
 
 def test_without_a_tie_eight_bits_decide():
-    channel = BinaryChannel(np.full(2, 0x80 << 56, dtype=np.uint64), np.full(2, 0x10 << 56, dtype=np.uint64))
+    mechanism = BitMechanism(np.full(2, 0x80 << 56, dtype=np.uint64), np.full(2, 0x10 << 56, dtype=np.uint64))
     top = int.from_bytes(bytes([0x7F, 0x0F, 0x81, 0x11]), "little")
     bits = np.array([[1, 0], [1, 0]], dtype=np.uint8)
-    assert randomised_response(bits, channel, ScriptedStream([top])).tolist() == [[1, 1], [0, 0]]
+    assert randomised_response(bits, mechanism, ScriptedStream([top])).tolist() == [[1, 1], [0, 0]]
 
 
-def frequency_score(noisy, bits, channel):
-    """Largest standardised deviation of the frequencies of ones from the rates of the channel."""
+def frequency_score(noisy, bits, mechanism):
+    """Largest standardised deviation of the frequencies of ones from the rates of the mechanism."""
     n = len(bits)
-    rates = np.where(bits[0] != 0, channel.p, channel.q)
+    rates = np.where(bits[0] != 0, mechanism.p, mechanism.q)
     return np.abs((noisy.mean(axis=0) - rates) / np.sqrt(rates * (1 - rates) / n)).max()
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_frequencies_follow_the_channel(order):
+def test_frequencies_follow_the_probabilities(order):
     """False-alarm rate 8 * 2 * Phi(-5), below 1e-5; the seed is fixed besides."""
     # Counts just below a multiple of 2**56, for which the ties decide a 256th of all bits.
     counts = np.array([(k << 56) + (1 << 56) - 1 for k in (10, 128, 200, 254)] * 2, dtype=np.uint64)
-    channel = BinaryChannel(counts, counts[::-1].copy())
+    mechanism = BitMechanism(counts, counts[::-1].copy())
     bits = np.asarray(np.tile(np.array([1, 0] * 4, dtype=np.uint8), (400_000, 1)), order=order)
-    noisy = randomised_response(bits, channel, random_stream(3))
-    assert frequency_score(noisy, bits, channel) < 5
+    noisy = randomised_response(bits, mechanism, random_stream(3))
+    assert frequency_score(noisy, bits, mechanism) < 5
 
     # Planted fault: ties left as they are, which lowers every rate by up to 1/256.
     mask = np.uint64(255 << 56)
-    coarse = BinaryChannel(channel.one_to_one & mask, channel.zero_to_one & mask)
-    assert frequency_score(randomised_response(bits, coarse, random_stream(4)), bits, channel) > 5
+    coarse = BitMechanism(mechanism.one_to_one & mask, mechanism.zero_to_one & mask)
+    assert frequency_score(randomised_response(bits, coarse, random_stream(4)), bits, mechanism) > 5
 
 
 def largest_correlation(noisy):
@@ -321,10 +325,10 @@ def largest_correlation(noisy):
 
 def test_bits_are_independent_over_columns_rows_and_calls():
     """False-alarm rate below 1e-5: 66 correlations of 1e5 pairs beyond 5.5 / sqrt(1e5)."""
-    channel = sue_channel(10.0, 12)
+    mechanism = sue_mechanism(10.0, 12)
     bits = np.zeros((100_000, 12), dtype=np.uint8)
     stream = random_stream(5)
-    first, second = (randomised_response(bits, channel, stream) for _ in range(2))
+    first, second = (randomised_response(bits, mechanism, stream) for _ in range(2))
     limit = 5.5 / math.sqrt(len(bits))
     assert largest_correlation(first) < limit
     assert largest_correlation(np.column_stack([first[:, 0], second[:, 0], np.roll(first[:, 0], 1)])) < limit
@@ -335,22 +339,22 @@ def test_bits_are_independent_over_columns_rows_and_calls():
 
 
 def test_bits_of_another_shape_are_refused():
-    channel = sue_channel(1.0, 4)
+    mechanism = sue_mechanism(1.0, 4)
     for bits in (np.zeros((3, 5), dtype=np.uint8), np.zeros(4, dtype=np.uint8), np.zeros((3, 4))):
         with pytest.raises(ValueError, match="bits must be a one-byte matrix with 4 columns"):
-            randomised_response(bits, channel, random_stream(0))
+            randomised_response(bits, mechanism, random_stream(0))
     with pytest.raises(ValueError, match="bits must be zeros and ones; got 2"):
-        randomised_response(np.full((3, 4), 2, dtype=np.uint8), channel, random_stream(0))
-    assert randomised_response(np.zeros((0, 4), dtype=np.uint8), channel, random_stream(0)).shape == (0, 4)
+        randomised_response(np.full((3, 4), 2, dtype=np.uint8), mechanism, random_stream(0))
+    assert randomised_response(np.zeros((0, 4), dtype=np.uint8), mechanism, random_stream(0)).shape == (0, 4)
 
 
 def test_a_large_matrix_is_answered_block_by_block(monkeypatch):
     """Every row meets its own bits and a draw of its own."""
-    monkeypatch.setattr(_randomised_response, "BLOCK_BITS", 64)
-    channel = sue_channel(4 * 30.0, 4)  # a bit flips once in 1e13
+    monkeypatch.setattr(_bit_mechanism, "BLOCK_BITS", 64)
+    mechanism = sue_mechanism(4 * 30.0, 4)  # a bit flips once in 1e13
     bits = np.random.default_rng(0).integers(0, 2, size=(999, 4), dtype=np.uint8)
-    np.testing.assert_array_equal(randomised_response(bits, channel, random_stream(0)), bits)
-    coins = randomised_response(bits, sue_channel(1e-9, 4), random_stream(0))
+    np.testing.assert_array_equal(randomised_response(bits, mechanism, random_stream(0)), bits)
+    coins = randomised_response(bits, sue_mechanism(1e-9, 4), random_stream(0))
     assert len(np.unique(coins.reshape(-1)[:960].reshape(-1, 48), axis=0)) == 20
 
 

@@ -1,6 +1,6 @@
 """Learned codes: release one of K codes, drawn in integers.
 
-An encoder gives a distribution s over K codes; the channel releases one code c with
+An encoder gives a distribution s over K codes; the mechanism releases one code c with
 
     P(c | x) = (1 + (e^epsilon - 1) s_c(x)) / (K - 1 + e^epsilon).
 
@@ -15,8 +15,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from skfairdp._validation import check_epsilon
-from skfairdp.accounting import ReleaseEvent
+from skfairdp._validation import check_count, check_epsilon
 from skfairdp.mechanisms._mechanism import Mechanism, check_columns
 from skfairdp.random import RandomStream, random_stream
 
@@ -49,11 +48,6 @@ class CodeMechanism(Mechanism):
     epsilon: float
     name = "codes"
 
-    @property
-    def event(self) -> ReleaseEvent:
-        """A pure loss of epsilon."""
-        return ReleaseEvent(self.epsilon)
-
     def check(self, s: np.ndarray) -> None:
         """Check the shape; values cannot fail."""
         check_columns(s, self.n_codes)
@@ -68,7 +62,7 @@ class CodeMechanism(Mechanism):
         Parameters
         ----------
         s : ndarray of shape (n_samples, n_codes)
-            The encoder's distribution over codes. A row that is none (nan, infinite, negative, all zero)
+            The encoder's distribution over codes. A row that is no distribution (nan, infinite, negative, all zero)
             is taken as uniform: an error would tell which record it was.
         stream : RandomStream
             Where the random words come from.
@@ -151,8 +145,7 @@ def code_mechanism(n_codes: int, epsilon: float) -> CodeMechanism:
     (True, 4.0)
     """
     epsilon = check_epsilon(epsilon, allow_inf=False)
-    if n_codes < 2:
-        raise ValueError(f"n_codes must be at least 2; got {n_codes!r}.")
+    n_codes = check_count(n_codes, "n_codes", 2)
     with localcontext(_DIGITS):
         # exp is right to the last of 80 digits; taking a little off keeps it below the true value.
         largest_ratio = Decimal(min(epsilon, 64.0)).exp() * (1 - Decimal(10) ** -70)
@@ -170,14 +163,14 @@ def code_mechanism(n_codes: int, epsilon: float) -> CodeMechanism:
 
 
 def code_probabilities(s: np.ndarray, epsilon: float) -> np.ndarray:
-    """Probability of each code, in closed form.
+    """Compute the probability of each code, in closed form.
 
     Parameters
     ----------
     s : ndarray of shape (n_samples, n_codes)
-        The encoder's distribution over codes; rows that are none are taken as uniform.
+        The encoder's distribution over codes; rows that are no distribution are taken as uniform.
     epsilon : float
-        0 gives the uniform distribution, infinity gives ``s``.
+        Greater than 0; infinity gives ``s``.
 
     Returns
     -------
@@ -190,7 +183,7 @@ def code_probabilities(s: np.ndarray, epsilon: float) -> np.ndarray:
     >>> code_probabilities(np.array([[1.0, 0.0]]), 1.0).round(6)
     array([[0.731059, 0.268941]])
     """
-    epsilon = check_epsilon(epsilon, allow_zero=True)
+    epsilon = check_epsilon(epsilon)
     cumulative = _cumulative(s)
     share = np.diff(cumulative, axis=1, prepend=0.0)
     # Numerator and denominator are divided by e^epsilon, which may overflow.
@@ -204,7 +197,7 @@ def draw_codes(s: np.ndarray, epsilon: float, stream: RandomStream) -> np.ndarra
     Parameters
     ----------
     s : ndarray of shape (n_samples, n_codes)
-        The encoder's distribution over codes. A row that is none (nan, infinite, negative, all zero)
+        The encoder's distribution over codes. A row that is no distribution (nan, infinite, negative, all zero)
         is taken as uniform: an error would tell which record it was.
     epsilon : float
         Finite; see `code_mechanism` for the exact epsilon that is spent.

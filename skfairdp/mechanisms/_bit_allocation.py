@@ -1,13 +1,13 @@
-"""How to divide a budget over the bits of a fixed-point code.
+"""How to divide a budget over the bits of numbers in fixed point.
 
-Each bit of an offset code passes symmetric randomised response with a budget of its
+Each bit in the offset format passes symmetric randomised response with a budget of its
 own; the budgets of all bits of a record add up to epsilon. What is best depends on
 the estimate that is made of the noisy bits:
 
 * *unbiased*: a bit of weight ``w`` adds ``w**2 / (4 sinh(e/2)**2)`` to the squared error. This is convex in
   ``e``, so every bit gets something, nearly in proportion to ``w**(2/3)``.
 * *posterior mean* (uniform prior): the bit removes ``w**2 / 4 * tanh(e/2)**2`` from the prior variance. This is
-  S-shaped in ``e``: crumbs buy nothing, so few bits get much and the others nothing.
+  S-shaped in ``e``: a small budget buys next to nothing, so few bits get much and the others nothing.
 """
 
 import math
@@ -15,10 +15,10 @@ import math
 import numpy as np
 
 from skfairdp._validation import check_epsilon
-from skfairdp.mechanisms._randomised_response import (
+from skfairdp.mechanisms._bit_mechanism import (
     LARGEST_LOGIT,
-    BinaryChannel,
-    channel_from_logits,
+    BitMechanism,
+    bit_mechanism_from_logits,
     largest_within,
     logits_loss,
 )
@@ -28,7 +28,18 @@ _INFLECTION = 2 * math.atanh(1 / math.sqrt(3))
 
 
 def unbiased_error(weights: np.ndarray, bit_epsilon: np.ndarray) -> float:
-    """Mean squared error of the unbiased estimate, ``sum w**2 / (4 sinh(e/2)**2)``.
+    """Compute the mean squared error of the unbiased estimate, ``sum w**2 / (4 sinh(e/2)**2)``.
+
+    Parameters
+    ----------
+    weights : array-like
+        Weights of the bits.
+    bit_epsilon : array-like of the same shape
+        Budget of each bit.
+
+    Returns
+    -------
+    float
 
     Examples
     --------
@@ -42,7 +53,18 @@ def unbiased_error(weights: np.ndarray, bit_epsilon: np.ndarray) -> float:
 
 
 def posterior_error(weights: np.ndarray, bit_epsilon: np.ndarray) -> float:
-    """Mean squared error of the posterior mean under a uniform prior, ``sum w**2 / 4 (1 - tanh(e/2)**2)``.
+    """Compute the mean squared error of the posterior mean under a uniform prior, ``sum w**2 / 4 (1 - tanh(e/2)**2)``.
+
+    Parameters
+    ----------
+    weights : array-like
+        Weights of the bits.
+    bit_epsilon : array-like of the same shape
+        Budget of each bit.
+
+    Returns
+    -------
+    float
 
     Examples
     --------
@@ -197,7 +219,7 @@ def _posterior_budgets(last: np.ndarray, weights: np.ndarray) -> np.ndarray:
     return np.column_stack([np.log((2 - rest) / rest), last])
 
 
-def allocated_channel(bit_epsilon: np.ndarray, epsilon: float) -> BinaryChannel:
+def allocated_bit_mechanism(bit_epsilon: np.ndarray, epsilon: float) -> BitMechanism:
     """Return symmetric randomised response with the given budgets; a budget of 0 is a fair coin.
 
     Parameters
@@ -206,10 +228,17 @@ def allocated_channel(bit_epsilon: np.ndarray, epsilon: float) -> BinaryChannel:
         Budgets of all bits of a record. They are lowered together, in the last digits,
         until the exact loss of the integers used does not exceed ``epsilon``.
     epsilon : float
+        The loss of a record that must not be exceeded.
 
     Returns
     -------
-    BinaryChannel
+    BitMechanism
+
+    Examples
+    --------
+    >>> from skfairdp.mechanisms import allocated_bit_mechanism
+    >>> allocated_bit_mechanism([2.0, 0.0], 2.0).p.round(6)
+    array([0.880797, 0.5     ])
     """
     epsilon = check_epsilon(epsilon, allow_inf=False)
     budgets = np.asarray(bit_epsilon, dtype=np.float64).ravel()
@@ -221,4 +250,4 @@ def allocated_channel(bit_epsilon: np.ndarray, epsilon: float) -> BinaryChannel:
         return logits_loss((scale * x, -scale * x, int(n)) for x, n in zip(levels.tolist(), counts.tolist()))
 
     scale = largest_within(loss, epsilon, 0.0, 1.0)
-    return channel_from_logits(scale * budgets, -scale * budgets)
+    return bit_mechanism_from_logits(scale * budgets, -scale * budgets)
