@@ -1,11 +1,12 @@
-"""Which ledgers a release is charged to, and for which records.
+"""Which ledgers are active, so that a release is charged to them, and for which records.
 
 A ledger that is entered is charged by its process and by all processes that descend from it. They find it without
-being told: each process names a *board* of its own in an environment variable when this module is imported, so that
-its children know the boards of all their ancestors, however early they were started. Entering a ledger puts
-a marker on the board of the process; leaving takes it away. Siblings do not see each other's boards.
+being told. Each process has a *board*, a prefix of file names that it adds to an environment variable when this module
+is imported; its children inherit the variable, and so know the boards of all their ancestors, however early they were
+started. Entering a ledger writes a small file with that prefix, the *marker*; leaving removes it. A process reads the
+markers on its own board and on those of its ancestors, not those of its siblings.
 
-Processes that do not descend from it (those of a cluster, say) hear of a ledger from the estimators that they are sent.
+Processes that do not descend from it (those of a cluster, say) learn of a ledger from estimators that they are sent.
 """
 
 import asyncio
@@ -25,9 +26,9 @@ from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 from skfairdp._process import call_in_forked_children, process_token
-from skfairdp.accounting import _store
+from skfairdp.accounting import _ledger_file
 from skfairdp.accounting._guarantee import PrivacyGuarantee
-from skfairdp.accounting._store import Session
+from skfairdp.accounting._ledger_file import Session
 from skfairdp.exceptions import PrivacyLeakWarning
 
 _VARIABLE = "SKFAIRDP_LEDGERS"
@@ -41,7 +42,7 @@ _received: dict[Session, str] = {}  # those that came with an estimator, and the
 
 
 def _announce_board() -> None:
-    """Name the board of this process. Nothing is made: most processes never enter a ledger."""
+    """Name the board of this process. No file is made, because most processes never enter a ledger."""
     global _boards
     inherited = _boards or tuple(filter(None, os.environ.get(_VARIABLE, "").split(os.pathsep)))
     # The number finds the parent of a worker that was started before its parent had a board.
@@ -113,12 +114,12 @@ def leave(session: Session) -> None:
 
 
 def sessions() -> dict[Session, str]:
-    """Return whom a release is charged to, each with the marker that told of it, if any."""
+    """Return the sessions that a release is charged to, each with the path of its marker, or an empty string."""
     found = dict.fromkeys(_received, "")
     for marker in _markers():
         with suppress(FileNotFoundError), open(marker, encoding="utf-8") as file:  # it may have been left just now
             found[Session(*json.load(file))] = marker
-    # Our own are known by heart: should somebody clean up the folder of markers, they are charged all the same.
+    # Our own are kept in memory as well: they are charged even if somebody has cleaned up the folder of markers.
     return {**dict.fromkeys(_entered, ""), **found}
 
 
@@ -140,14 +141,16 @@ def charge_release(guarantee: PrivacyGuarantee, *, source: str) -> None:
     active = sessions()
     while active:
         try:
-            return _store.charge({session: clue(session.path, session.id) for session in active}, guarantee, source)
-        except _store.SessionClosedError as error:
+            return _ledger_file.charge(
+                {session: clue(session.path, session.id) for session in active}, guarantee, source
+            )
+        except _ledger_file.SessionClosedError as error:
             for session in error.sessions:
                 _dismiss(session, active.pop(session), error)
 
 
-def _dismiss(session: Session, marker: str, error: _store.SessionClosedError) -> None:
-    """Leave out a session that cannot be charged if it has ended; refuse the release if it has not."""
+def _dismiss(session: Session, marker: str, error: _ledger_file.SessionClosedError) -> None:
+    """Forget a session that cannot be charged because it has ended; refuse the release if it has not ended."""
     if session in _entered or (os.path.exists(marker) and _is_alive(marker)):
         raise RuntimeError(f"{error} It is still active; nothing was released.") from error
     if marker:
@@ -183,6 +186,8 @@ def _is_alive(marker: str) -> bool:
 
 
 class _Opening(NamedTuple):
+    """A block that works on a record set, and the thread in which that is known for certain."""
+
     path: str
     records: str | None
     witness: tuple[bytes, int]
@@ -201,11 +206,11 @@ def _witness() -> tuple[bytes, int]:
     return process_token(), threading.get_ident() if _THREADS_INHERIT else 0
 
 
-def clue(path: str, session: str) -> _store.Clue:
+def clue(path: str, session: str) -> _ledger_file.Clue:
     """Return what is known of the records of this ledger file that the running code is at work on."""
     here = _witness()
     known = (o.records for o in reversed(_openings.get()) if o.path == path and o.witness == here)
-    return _store.Clue(next(known, None), _sent_from.get(session))
+    return _ledger_file.Clue(next(known, None), _sent_from.get(session))
 
 
 @contextmanager
@@ -227,7 +232,7 @@ def new_block() -> str:
 
 
 def place() -> str:
-    """Name who is at work here: one thread, or one task of it, of one process."""
+    """Return a name for the running thread, or for the running task of it, that no other process has."""
     try:
         task = asyncio.current_task()
     except RuntimeError:  # no event loop runs in this thread

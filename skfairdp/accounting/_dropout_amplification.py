@@ -7,7 +7,7 @@ mixture with that probability, and an :math:`(\varepsilon, \delta)` release beco
 .. math:: \varepsilon' = \ln(\pi + (1 - \pi) e^{\varepsilon}), \qquad \delta' = (1 - \pi)\,\delta
 
 (advanced joint convexity: Balle, Barthe and Gaboardi, 2018). For one word and independent masks this is
-Theorem 2 of DPNR (Lyu, He and Li, 2020), whose printed proof does not show it.
+Theorem 2 of DPNR (Lyu, He and Li, 2020), whose printed proof has a gap.
 """
 
 import math
@@ -16,7 +16,7 @@ from numbers import Real
 from typing import Any, Literal
 
 from skfairdp._validation import check_count, check_epsilon
-from skfairdp.accounting._events import Events, ReleaseEvent
+from skfairdp.accounting._composition import Events, ReleaseEvent
 from skfairdp.accounting._guarantee import PrivacyGuarantee
 
 Mask = Literal["secret", "visible", "data-dependent"]

@@ -26,6 +26,7 @@ from skfairdp._validation import check_delta, check_epsilon
 
 _LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
 _SQRT_HALF_PI = math.sqrt(math.pi / 2)
+# The formula by Mills ratios holds for u above -_NARROW; it integrates where mu (1 + |u|) is below _NARROW.
 _NARROW = 0.25
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
 _NODES, _WEIGHTS = (_NODES + 1) / 2, _WEIGHTS / 2  # on [0, 1]
@@ -123,7 +124,7 @@ def gaussian_epsilon(delta: float, mu: float) -> float:
         return 0.0
     # Phi(-u) <= exp(-u^2/2) already keeps delta at u = epsilon/mu - mu/2 = sqrt(2 ln(1/delta)).
     high = mu * mu / 2 + mu * math.sqrt(-2 * log_delta)
-    nudge = 1e-15  # the bound holds in real arithmetic; rounding may ask for a little more
+    nudge = 1e-15  # the bound holds in real arithmetic; rounding may need a little more
     while not allowed(high):
         high, nudge = high * (1 + nudge), 2 * nudge
     return bisect_safely(allowed, bad=0.0, good=high)
@@ -182,7 +183,7 @@ def gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> fl
     Parameters
     ----------
     epsilon : float
-        At least 0; ``inf`` needs no noise.
+        Greater than 0; ``inf`` needs no noise.
     delta : float
         In (0, 1).
     sensitivity : float, default=1.0
@@ -201,7 +202,7 @@ def gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> fl
     """
     if isinstance(sensitivity, bool) or not sensitivity > 0 or math.isinf(sensitivity):
         raise ValueError(f"sensitivity must be a finite number greater than 0; got {sensitivity!r}.")
-    mu = gaussian_mu(epsilon, delta)
+    mu = gaussian_mu(check_epsilon(epsilon), delta)
     if math.isinf(mu):
         return 0.0
     sigma = sensitivity / mu

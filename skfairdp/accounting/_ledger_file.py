@@ -21,8 +21,7 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from skfairdp._process import ProcessLock
-from skfairdp.accounting._composition import fits
-from skfairdp.accounting._events import repeats_noise
+from skfairdp.accounting._composition import fits, repeats_noise
 from skfairdp.accounting._guarantee import PrivacyGuarantee, events_of
 from skfairdp.exceptions import BudgetExceededError
 
@@ -56,7 +55,15 @@ class Session(NamedTuple):
 
 
 class Clue(NamedTuple):
-    """What is known of the records that a release concerns: their set, or a block that its work was sent from."""
+    """What is known of the records that a release concerns.
+
+    Attributes
+    ----------
+    records : str or None
+        Their set, if it is known.
+    block : str or None
+        A block from which this process was sent an estimator, if it was.
+    """
 
     records: str | None = None
     block: str | None = None
@@ -253,7 +260,7 @@ def sets_of(connection: sqlite3.Connection, session: str, clue: Clue) -> list[st
     rows = connection.execute(query, (session,)).fetchall()
     innermost = {place: (block, records) for place, block, records in rows}
     if clue.block in [block for block, _ in innermost.values()]:
-        # The worker of a pool, which was sent something from this block or another one that is open by now.
+        # A worker of a pool, which was sent something from this block, or since then from another block that is open.
         return [records for _, records in innermost.values()]
     # A thread or a process that may have been started for any block, or for none.
     return [DEFAULT_RECORDS, *(records for _, _, records in rows)]

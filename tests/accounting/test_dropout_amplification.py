@@ -128,7 +128,7 @@ def test_group_of_words_never_costs_more_than_its_members(epsilon, rate, k):
     assert dropout_epsilon(epsilon, rate) - 1e-12 <= together <= epsilon
 
 
-def test_one_mask_for_several_releases_costs_more_than_fresh_ones():
+def test_shared_mask_costs_more_than_fresh_ones():
     reused = amplify_by_dropout(pure(1.0).repeat(3), 0.5)
     fresh = amplify_by_dropout(pure(1.0), 0.5).repeat(3)
     assert reused.epsilon == pytest.approx(math.log(0.5 + 0.5 * math.exp(3)))

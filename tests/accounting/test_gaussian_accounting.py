@@ -131,6 +131,8 @@ def test_shapes():
         (lambda: gaussian_epsilon(1e-5, math.nan), "mu"),
         (lambda: gaussian_epsilon(1e-5, "one"), "mu"),
         (lambda: gaussian_sigma(1.0, 1e-5, 0.0), "sensitivity"),
+        (lambda: gaussian_sigma(0.0, 1e-5), "epsilon must be a number greater than 0"),
+        (lambda: gaussian_sigma(-1.0, 1e-5), "epsilon must be a number greater than 0"),
         (lambda: gaussian_log_delta(math.nan, 1.0), "epsilon"),
         (lambda: gaussian_log_delta(1.0, -1.0), "mu"),
     ],

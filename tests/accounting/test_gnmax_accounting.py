@@ -85,7 +85,7 @@ def test_binary_votes_cost_two_over_pi():
     assert binary_vote_rdp(150, 1e3, [2.0])[0] * 1e6 / 2 == pytest.approx(2 / math.pi, rel=1e-3)
 
 
-def test_rdp_for_three_classes_would_break_the_binary_bound():
+def test_three_classes_break_the_binary_bound():
     # Why the binary price is not given for three classes: their Fisher information is a little larger than 2/pi.
     noise_scale, grid = 1.0, np.linspace(-9, 9, 20001)
     step = grid[1] - grid[0]
@@ -204,6 +204,8 @@ def test_guarantee_says_what_it_covers():
         (lambda: gnmax_mu(-1, 1.0), "n_queries"),
         (lambda: gnmax_mu(2.5, 1.0), "n_queries"),
         (lambda: gnmax_mu(1, -1.0), "noise_scale"),
+        (lambda: gnmax_noise_scale(0.0, 1e-5, 10), "epsilon must be a number greater than 0"),
+        (lambda: gnmax_noise_scale(-1.0, 1e-5, 10), "epsilon must be a number greater than 0"),
         (lambda: gnmax_mu(1, math.nan), "noise_scale"),
         (lambda: gnmax_guarantee(1, 1.0, 1e-5, labels="fuzzy"), "labels"),
         (lambda: gnmax_guarantee(1, 1.0, 0.0), "delta"),
