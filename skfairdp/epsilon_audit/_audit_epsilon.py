@@ -1,7 +1,9 @@
-"""The auditor: attack a release with many trials, and certify what was found."""
+"""Attack a release with many trials, certify what was found, and say it in numbers and in words."""
 
+import html
 import math
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any
 
@@ -9,13 +11,128 @@ import numpy as np
 
 from skfairdp._validation import check_count, check_delta, check_epsilon
 from skfairdp.accounting import PrivacyGuarantee
-from skfairdp.epsilon_audit._attack import Attack, Scoring, most_promising
-from skfairdp.epsilon_audit._bounds import certified_epsilon, choose_event, largest_certifiable
-from skfairdp.epsilon_audit._dependence import find_dependence
-from skfairdp.epsilon_audit._draws import is_mechanism, read_record, release_function
-from skfairdp.epsilon_audit._result import EpsilonAudit
-from skfairdp.epsilon_audit._worst_case import worst_case_pairs
+from skfairdp.epsilon_audit._attack import Attack, Scoring, is_mechanism, most_promising, release_function
+from skfairdp.epsilon_audit._certified_bounds import certified_epsilon, choose_event, largest_certifiable
+from skfairdp.epsilon_audit._row_dependence import find_dependence
+from skfairdp.epsilon_audit._worst_case_pairs import read_record, worst_case_pairs
 from skfairdp.random import RandomState, random_stream
+
+
+@dataclass(frozen=True, repr=False)
+class EpsilonAudit:
+    """A certified lower bound on the epsilon of a release, and what it says about the claim.
+
+    Attributes
+    ----------
+    epsilon_lower : float
+        With probability at least ``confidence_level`` the release loses at least this much between the two inputs
+        (at the given ``delta``). It says nothing from above: only a proof does.
+    delta : float
+        The delta at which epsilon was bounded.
+    confidence_level : float
+        The probability with which the bound holds.
+    claimed_epsilon : float or None
+        The epsilon that the release claims, or None if nothing was claimed.
+    contradicts : bool
+        Whether the claim is false, at the stated confidence: because ``epsilon_lower`` is above it, or because the
+        outputs of different rows depend on each other, which no claim for each row survives.
+    cap : float
+        The largest bound that this many trials could have certified. A result close to it says "this much
+        or more": take more trials to see further.
+    event : str
+        The event that was counted, in words, with its counts.
+    score : str
+        Where the score came from: "likelihood ratio", "given function", or the trained distinguisher's name.
+    n_trials : int
+        Releases drawn on either side, of x and of x_prime, over all pairs.
+    n_certified : int
+        Those among them, of each input, that were counted for the bound; the others chose the event.
+    count_more, count_less : int
+        How often the event happened among them at the input that favours it, and at the other one.
+    dependence : str or None
+        What depends on what, if outputs of different rows or calls do; the trials were then no independent trials,
+        and ``epsilon_lower`` is only a count, not a certificate. None if nothing was found.
+    n_pairs : int
+        How many pairs of inputs were tried.
+    x, x_prime : ndarray or str
+        The pair that was counted.
+    """
+
+    epsilon_lower: float
+    delta: float
+    confidence_level: float
+    claimed_epsilon: float | None
+    contradicts: bool
+    cap: float
+    event: str
+    score: str
+    n_trials: int
+    n_certified: int
+    count_more: int
+    count_less: int
+    dependence: str | None = None
+    n_pairs: int = 1
+    x: Any = field(default=None, compare=False)
+    x_prime: Any = field(default=None, compare=False)
+
+    def __repr__(self) -> str:
+        claim = "None" if self.claimed_epsilon is None else f"{self.claimed_epsilon:.6g}"
+        return (
+            f"EpsilonAudit(epsilon_lower={self.epsilon_lower:.4g}, confidence_level={self.confidence_level:g}, "
+            f"claimed_epsilon={claim}, contradicts={self.contradicts}, cap={self.cap:.4g})"
+        )
+
+    @property
+    def verdict(self) -> str:
+        """The result in one sentence."""
+        level = f"epsilon is at least {self.epsilon_lower:.4g}" + (
+            f" at delta = {self.delta:.3g}" if self.delta else ""
+        )
+        held = f"with {100 * self.confidence_level:g} % confidence"
+        reach = f"{self.n_trials} trials could have certified at most {self.cap:.4g}"
+        if self.dependence is not None:
+            claim = "nothing was claimed for them"
+            if self.claimed_epsilon is not None:
+                claim = f"the claim of epsilon = {self.claimed_epsilon:.6g} for each row is false"
+                if not self.contradicts:
+                    claim = "the release claims no protection"
+            return (
+                f"Rows are not released independently, so that one output can give another one away; {claim}: "
+                f"{self.dependence}, {held}."
+            )
+        if self.claimed_epsilon is None:
+            return f"{level}, {held}; nothing was claimed ({reach})."
+        if self.contradicts:
+            return f"The claim of epsilon = {self.claimed_epsilon:.6g} is false: {level}, {held} ({reach})."
+        if math.isinf(self.claimed_epsilon):
+            return f"{level}, {held}; the release claims no protection ({reach})."
+        weak = " The claim is beyond the reach of so few trials." if self.claimed_epsilon >= self.cap else ""
+        return f"Nothing against the claim of epsilon = {self.claimed_epsilon:.6g}: {level}, {held} ({reach}).{weak}"
+
+    def __str__(self) -> str:
+        return f"{self.verdict} Event: {self.event}."
+
+    def _repr_html_(self) -> str:
+        claim = "none" if self.claimed_epsilon is None else f"{self.claimed_epsilon:.6g}"
+        rows = {
+            "epsilon, at least": f"{self.epsilon_lower:.4g}",
+            "confidence": f"{100 * self.confidence_level:g} %",
+            "delta": f"{self.delta:g}",
+            "claimed epsilon": claim,
+            "claim contradicted": "yes" if self.contradicts else "no",
+            "most that could be certified": f"{self.cap:.4g}",
+            "event": self.event,
+            "score": self.score,
+            "trials of each input": f"{self.n_trials} ({self.n_certified} of them counted)",
+            "pairs of inputs tried": f"{self.n_pairs}",
+            "dependent outputs": "none found" if self.dependence is None else self.dependence,
+        }
+        body = "".join(
+            f"<tr><th scope='row'>{html.escape(name)}</th><td>{html.escape(value)}</td></tr>"
+            for name, value in rows.items()
+        )
+        return f"<table><caption>{html.escape(self.verdict)}</caption><tbody>{body}</tbody></table>"
+
 
 _MIN_TRIALS = 200
 #: The part of the allowed error that goes to the test of independence. Shared noise leaves no doubt, so that little is
@@ -48,7 +165,7 @@ def audit_epsilon(
     release : fitted estimator, mechanism or callable
         A transformer (its ``transform``), a classifier (its ``transform``, else its ``predict_proba``), a mechanism
         (its ``release``, with a stream from the operating system), or a function that takes rows and returns one
-        output per row: numbers, codes, or strings. The rows of one call, and of different calls, must be
+        output per row: numbers, categories, or strings. The rows of one call, and of different calls, must be
         released independently of each other; if they are not, the audit says so.
     x, x_prime : array-like of shape (n_features,) or str, optional
         Two neighbouring inputs: one row, or one document, each. Without them several pairs are tried: all of
@@ -147,10 +264,10 @@ def audit_epsilon(
     n_choosing = n_trials - n_certified
     attack, n_pairs = attacks[0], 1
     if len(attacks) > 1:
-        # Pair, score and event are all chosen by trials that are not counted, and only the winner is counted, with all
-        # of the allowed error and all of the trials. To count every pair would need no choice, but would split both:
-        # with five pairs the bounds would be about as wide as with a fifth of the trials. What this gives up is a
-        # fault so rare that a tenth of the choosing trials does not show it, in a pair that shows nothing else.
+        # Pair, score and event are chosen by trials that are not counted. Only the chosen pair is counted, so that it
+        # has all of the allowed error and all of the trials. Counting every pair would split both: with five pairs the
+        # bounds would be about as wide as with a fifth of the trials. The price is that a fault may be missed that is
+        # too rare to show in a tenth of the choosing trials, in a pair that shows nothing else.
         attack, n_pairs, n_used = most_promising(attacks, attack_on, n_choosing // 2, stream, alpha, delta)
         n_choosing -= n_used
 

@@ -19,7 +19,7 @@ _CHOICE_STRICTNESS = 100
 _MAX_THRESHOLDS = 3000
 #: Of these, as many are compared by their exact bounds, which are slow; the others are left out by a quick estimate.
 _SHORTLIST = 24
-#: Bounds that differ by less are as good as each other.
+#: Bounds that differ by less than this count as equal; the rarer event is then taken.
 _NEARLY = 0.02
 
 

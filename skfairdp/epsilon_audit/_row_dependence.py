@@ -23,15 +23,15 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import gammaln
 
-from skfairdp.epsilon_audit._quick_scores import finite
+from skfairdp.epsilon_audit._distinguishers import finite
 
 #: Rows that share noise usually stand close together; one more distance is looked for in the data.
 _LAGS = (1, 2, 3, 4)
-#: So many rows of each input show whatever these tests can see.
+#: More rows of each input than this hardly let the tests see more.
 MAX_ROWS = 10_000
 _MAX_COLUMNS = 24
 _TEXT_COLUMNS = 24
-#: Fewer pairs than this cannot convict.
+#: Fewer pairs than this cannot show dependence at any usual confidence.
 _MIN_PAIRS = 16
 
 

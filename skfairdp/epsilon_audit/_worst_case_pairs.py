@@ -1,4 +1,4 @@
-"""The neighbours that maximise the loss of a mechanism."""
+"""Which two inputs to attack: the neighbours between which a mechanism loses most."""
 
 import warnings
 from collections.abc import Callable
@@ -6,10 +6,10 @@ from inspect import signature
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import clone
 
 from skfairdp._validation import check_count
-from skfairdp.epsilon_audit._draws import read_record
 from skfairdp.exceptions import OverclaimedPrivacyWarning
 from skfairdp.random import RandomState, RandomStream, random_stream
 
@@ -17,7 +17,7 @@ Pair = tuple[np.ndarray, np.ndarray]
 
 
 def worst_case_pair(estimator: Any, n_features: int | None = None) -> Pair:
-    """Two inputs between which a mechanism loses its whole epsilon: the first of :func:`worst_case_pairs`.
+    """Return two inputs between which a mechanism loses its whole epsilon: the first of :func:`worst_case_pairs`.
 
     Parameters
     ----------
@@ -34,8 +34,8 @@ def worst_case_pair(estimator: Any, n_features: int | None = None) -> Pair:
     Notes
     -----
     **Privacy.** For noise on normalised rows the pair is the one whose normalised rows are farthest apart, in the
-    L1 norm for Laplace noise and in the L2 norm for Gaussian noise. For randomised bits it is the code in which
-    every bit stands so that its larger loss points the same way, and its complement.
+    L1 norm for Laplace noise and in the L2 norm for Gaussian noise. For randomised bits it is the row of bits whose
+    losses, the larger one of each bit, add up, and its complement.
 
     Examples
     --------
@@ -52,7 +52,7 @@ def worst_case_pair(estimator: Any, n_features: int | None = None) -> Pair:
 def worst_case_pairs(
     estimator: Any, n_features: int | None = None, *, random_state: RandomState | RandomStream = None
 ) -> list[Pair]:
-    """Several pairs of inputs between which a mechanism loses much, the first of them its whole epsilon.
+    """Return pairs of inputs between which a mechanism loses much, the first of them its whole epsilon.
 
     One pair shows whether an epsilon is exact. Several show whether an implementation keeps it everywhere: a
     coordinate that got no noise is seen only where it moves.
@@ -111,7 +111,7 @@ def _known_pairs(estimator: Any, n_features: int | None, stream: RandomStream) -
         )
     width = _check_width(n_features)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", OverclaimedPrivacyWarning)  # about noise that nobody will see
+        warnings.simplefilter("ignore", OverclaimedPrivacyWarning)  # the clone releases nothing
         fitted = clone(estimator).fit(np.zeros((1, width)))
     return _known_pairs(fitted, width, stream)
 
@@ -128,9 +128,10 @@ def _is_privatizer(estimator: Any) -> bool:
 
 
 def pair_that_moves(pairs: list[Pair], column: int) -> Pair | None:
-    """The pair in which one coordinate moves alone, turned so that it is the given one; None if there is no such pair.
+    """Return a pair that differs in the given column alone: one of the pairs, with two columns exchanged.
 
-    Normalisations do not care about the order of the coordinates, so the turned pair is as far apart.
+    Normalisations do not depend on the order of the columns, so this pair is as far apart. None if no pair differs in
+    a single column.
     """
     for x, x_prime in pairs:
         if isinstance(x, str) or x.ndim != 1 or column >= x.size:
@@ -154,3 +155,18 @@ def _check_fitted_width(pairs: list[Pair], n_features: int | None) -> list[Pair]
     if n_features is not None and _check_width(n_features) != width:
         raise ValueError(f"n_features must be {width}, as in fit; got {n_features!r}.")
     return pairs
+
+
+def read_record(x: Any, name: str) -> Any:
+    """Return one record: a string (a document), or the values of one row as an array."""
+    if isinstance(x, str):
+        return x
+    if x is None:
+        raise ValueError(f"{name} is missing: give both x and x_prime, or neither (the worst case is then used).")
+    row = x.to_numpy() if hasattr(x, "to_numpy") else x.toarray() if sparse.issparse(x) else np.asarray(x)
+    if row.ndim == 2 and row.shape[0] == 1:
+        row = row[0]
+    row = np.atleast_1d(row)
+    if row.ndim != 1 or row.size == 0:
+        raise ValueError(f"{name} must be one record (a row of values, or a document); got shape {row.shape}.")
+    return row

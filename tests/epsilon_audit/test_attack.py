@@ -9,10 +9,11 @@ from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
-from skfairdp.epsilon_audit._draws import Draws, check_different, read_outputs, read_record, release_function
+from skfairdp.epsilon_audit._attack import Draws, check_different, read_outputs, release_function
+from skfairdp.epsilon_audit._worst_case_pairs import read_record
 
 
-def test_the_released_method_is_transform_then_probabilities_then_the_call():
+def test_released_method_order():
     scaler, model = StandardScaler(), LogisticRegression()
     assert release_function(scaler) == scaler.transform
     assert release_function(model) == model.predict_proba

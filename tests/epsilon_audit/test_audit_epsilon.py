@@ -37,7 +37,7 @@ def point_estimate(audit):
     return math.log(max(audit.count_more, 1) / max(audit.count_less, 1))
 
 
-def test_an_honest_release_is_contradicted_no_more_often_than_stated():
+def test_honest_release_is_rarely_contradicted():
     """400 audits at 95 %: at most 20 alarms; the ratio of the counts themselves raises hundreds."""
     assert false_alarms(lambda audit: audit.epsilon_lower, 400) <= 20
     assert false_alarms(point_estimate, 100) > 20

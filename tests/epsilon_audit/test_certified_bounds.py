@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skfairdp.epsilon_audit._bounds import (
+from skfairdp.epsilon_audit._certified_bounds import (
     Event,
     certified_epsilon,
     choose_event,
@@ -17,7 +17,7 @@ def test_the_cap_is_what_the_number_of_trials_allows():
         assert largest_certifiable(n, 0.05, 0.0) == pytest.approx(np.log(n / 3.689), abs=1e-3)
 
 
-def test_certified_epsilon_is_never_negative_and_delta_lowers_it():
+def test_certified_epsilon_falls_with_delta():
     assert certified_epsilon(np.array(10), np.array(50), 100, 0.05, 0.0) == 0
     assert certified_epsilon(np.array(3), np.array(0), 1000, 0.05, 0.5) == 0
     pure = certified_epsilon(np.array(900), np.array(10), 1000, 0.05, 0.0)

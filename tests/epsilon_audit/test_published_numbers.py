@@ -44,7 +44,7 @@ def example():
     return names
 
 
-def test_the_table_of_systems_is_what_the_example_computes(example):
+def test_table_of_systems_matches_the_example(example):
     rows = table("System")
     assert list(rows) == list(example["systems"])
     for name, (_, _, claimed, worst) in example["systems"].items():
@@ -74,7 +74,7 @@ def test_the_systems_without_a_bound_have_none():
     assert odd(-1.0 + noise) == 0
 
 
-def test_the_table_of_other_sizes_is_what_the_code_computes():
+def test_table_of_other_sizes_matches_the_code():
     rows = table("Setting")
     found = {
         "FEDERATE, public code, 300 features, epsilon 8: exact epsilon": exact(

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from skfairdp.epsilon_audit._bounds import certified_epsilon, choose_event
-from skfairdp.epsilon_audit._quick_scores import least_varying_column, train_quick
+from skfairdp.epsilon_audit._certified_bounds import certified_epsilon, choose_event
+from skfairdp.epsilon_audit._distinguishers import least_varying_column, train_quick
 from skfairdp.random import random_stream
 
 N = 3000

@@ -56,7 +56,7 @@ def test_the_worst_case_comes_close_to_epsilon(score):
     assert 0.9 < audit.epsilon_lower <= 1.0
 
 
-def test_the_worst_case_of_bits_and_of_gaussian_noise_comes_close():
+def test_worst_case_of_bits_and_gaussian_comes_close():
     bit = OMEEncoder(epsilon=1.0, protocol="sue", random_state=0, **FEW_BITS).fit(ROWS[:, :1])
     assert 0.9 < audit_epsilon(bit, n_trials=200_000, confidence_level=SURE).epsilon_lower <= 1.0
     gaussian = GaussianPrivatizer(epsilon=1.0, delta=0.1, random_state=0).fit(ROWS)
@@ -95,7 +95,7 @@ def test_dpnr_public_code_is_convicted(epsilon):
 
 
 @pytest.mark.parametrize("score", ["likelihood", "trained", "all"])
-def test_shared_noise_is_convicted_in_an_estimator_that_tells_the_ratio_of_independent_noise(score):
+def test_shared_noise_is_convicted_despite_its_ratio(score):
     """The rows are dyadic, so that adding is exact and nothing but the sharing can give them away."""
 
     class Shared(LaplacePrivatizer):

@@ -7,7 +7,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skfairdp.epsilon_audit import worst_case_pair, worst_case_pairs
-from skfairdp.epsilon_audit._worst_case import pair_that_moves
+from skfairdp.epsilon_audit._worst_case_pairs import pair_that_moves
 from skfairdp.mechanisms import l1_sensitivity, l2_sensitivity, normalise
 from skfairdp.preprocessing import GaussianPrivatizer, LaplacePrivatizer, OMEEncoder
 
@@ -111,7 +111,7 @@ def test_several_pairs_of_a_fitted_or_unfitted_privatizer(estimator):
         worst_case_pairs(fitted, 5)
 
 
-def test_asking_an_unfitted_privatizer_warns_of_nothing_and_changes_nothing():
+def test_unfitted_privatizer_is_left_alone():
     estimator = LaplacePrivatizer(norm="minmax", calibration="published")
     worst_case_pairs(estimator, 4)  # warnings are errors here
     assert not hasattr(estimator, "n_features_in_")
