@@ -1,15 +1,16 @@
-"""What a pipeline costs: the number of its private step, unless another step tells what the noise was to hide.
+"""What a pipeline costs: the price of its private step, unless another step reveals what the noise was to hide.
 
-A scaler that was fitted on the rows which are released has told every one of them to all others: the noise behind it
-hides a row, but not what the row did to the mean. So the steps are walked, and each is asked what it has learned
-from its rows without noise, and whether it keeps rows apart.
+A scaler that was fitted on the rows which are released lets every row act on all others: the noise behind it hides a
+row, but not what the row did to the mean. So the steps are walked one by one, and each is asked two questions: what it
+has learned from its rows without noise, and whether its output for one row depends on other rows
+(:func:`find_mixed_rows`).
 """
 
 import math
 import sys
 import threading
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
@@ -27,11 +28,11 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from skfairdp.accounting import PrivacyGuarantee, ReleaseEvent, compose
-from skfairdp.release._rows import find_mixed_rows
 
 _ROWS = ("fitted", "new")
 _LABELS = "the labels y that steps behind the noise were fitted with"
 _LEARNED = "what it learned in fit"
+#: Methods of a pipeline in which its steps are being fitted.
 _FITTING = {"fit", "fit_transform", "fit_predict"}
 #: Transformers of scikit-learn whose ``transform`` looks at all rows together.
 _KNOWN_TO_MIX = {"NMF", "MiniBatchNMF"}
@@ -409,3 +410,73 @@ def _holds_itself_or_its_kind(step: Any, estimator: Any) -> bool:
 
 def _parts(step: Any) -> list[Any]:
     return [step, *step.get_params(deep=True).values()] if hasattr(step, "get_params") else [step]
+
+
+# -- rows that show through other rows ------------------------------------------------------------------------------
+
+#: Functions that mix rows may do so only in batches of some sizes, such as full blocks of 16 or parts of them.
+_BATCH_SIZES = (2, 3, 16, 67, 1000)
+
+
+def find_mixed_rows(
+    function: Callable[[Any], Any],
+    make_rows: Callable[[int], Sequence[Any] | np.ndarray],
+    batch_sizes: Sequence[int] = _BATCH_SIZES,
+) -> int | None:
+    """Look for a batch in which changing one row changes what comes out for another.
+
+    Parameters
+    ----------
+    function : callable
+        Rows in, one output per row.
+    make_rows : callable
+        Takes a number and returns as many made-up rows, others in every call; never rows of people.
+    batch_sizes : sequence of int
+        How many rows are given at once.
+
+    Returns
+    -------
+    int or None
+        The size of a batch whose rows are mixed; ``None`` if there is none among those tried. Outputs of the
+        unchanged rows must be equal to the last bit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfairdp.release._pipeline_guarantee import find_mixed_rows
+    >>> rows = np.random.default_rng(0)
+    >>> find_mixed_rows(np.tanh, lambda n: rows.normal(size=(n, 3))) is None
+    True
+    >>> find_mixed_rows(lambda X: X - X.mean(axis=0), lambda n: rows.normal(size=(n, 3)))
+    2
+    """
+    for size in batch_sizes:
+        rows = make_rows(size)
+        before = np.asarray(function(rows))
+        for changed in (0, size // 2, size - 1):
+            others = np.arange(size) != changed
+            for other in _other_rows(make_rows(1)):
+                after = np.asarray(function(_replace(rows, changed, other)))
+                if not _same(before[others], after[others]):
+                    return size
+    return None
+
+
+def _other_rows(row: Any) -> list[Any]:
+    """Return the row, and one that is far from all others, which shows in a maximum as well as in a mean."""
+    return [row] if isinstance(row, list) else [row, 1000 * row]
+
+
+def _replace(rows: Any, place: int, row: Any) -> Any:
+    if isinstance(rows, list):
+        return [*rows[:place], row[0], *rows[place + 1 :]]
+    changed = rows.copy()
+    if hasattr(rows, "iloc"):
+        changed.iloc[place] = row.iloc[0]
+    else:
+        changed[place] = row[0]
+    return changed
+
+
+def _same(first: np.ndarray, second: np.ndarray) -> bool:
+    return first.shape == second.shape and np.array_equal(first, second, equal_nan=first.dtype.kind == "f")

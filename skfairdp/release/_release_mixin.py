@@ -1,4 +1,4 @@
-"""The door: everything that can fail is checked, then the price is paid, then the noise is drawn."""
+"""How every released value leaves an estimator: all that can fail is checked, the price is paid, noise is drawn."""
 
 from contextvars import ContextVar
 from typing import Any
@@ -9,7 +9,7 @@ from skfairdp._process import process_token
 from skfairdp.accounting import PrivacyGuarantee, carried_ledgers, charge_release, receive_ledgers
 from skfairdp.mechanisms import Mechanism
 from skfairdp.random import RandomStream
-from skfairdp.release._pipelines import price_in_program, undone_by
+from skfairdp.release._pipeline_guarantee import price_in_program, undone_by
 
 _STATE_KEY = "_ledgers_of_sender"
 _PROGRAM_KEY = "_program_of_sender"
@@ -115,7 +115,39 @@ class ReleaseMixin:
 
 
 class ReleaseTransformerMixin(ReleaseMixin):
-    """A :class:`ReleaseMixin` for transformers, which knows when it releases the very rows that it was fitted on."""
+    """A :class:`ReleaseMixin` for transformers, which knows when it releases the very rows that it was fitted on.
+
+    Put it before ``TransformerMixin``, whose ``fit_transform`` it replaces.
+
+    Examples
+    --------
+    What ``fit`` learns from rows without noise is not hidden by noise on the same rows, so that they cost infinity:
+
+    >>> import numpy as np
+    >>> from sklearn.base import BaseEstimator, TransformerMixin
+    >>> from skfairdp.accounting import PrivacyLedger
+    >>> from skfairdp.mechanisms import laplace_mechanism
+    >>> from skfairdp.random import noise_stream
+    >>> from skfairdp.release import ReleaseTransformerMixin
+    >>> class Centred(ReleaseTransformerMixin, TransformerMixin, BaseEstimator):
+    ...     def fit(self, X, y=None):
+    ...         self.mean_ = X.mean(axis=0)
+    ...         self._seal(laplace_mechanism(1.0, "clip", X.shape[1]), noise_stream(None))
+    ...         return self
+    ...     def _learned_in_clear(self):
+    ...         return "mean of every column"
+    ...     def _values_to_release(self, X):
+    ...         return X - self.mean_
+    ...     def transform(self, X):
+    ...         return self._release(X)
+    >>> X = np.zeros((5, 2))
+    >>> with PrivacyLedger() as other_rows:
+    ...     released = Centred().fit(X).transform(X + 1)
+    >>> with PrivacyLedger() as same_rows:
+    ...     released = Centred().fit_transform(X)
+    >>> other_rows.total().epsilon, same_rows.total().epsilon
+    (1.0, inf)
+    """
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
         """Fit, then release the same rows.
