@@ -571,25 +571,25 @@ def vote_mechanism(
         epsilon = check_epsilon(epsilon)
     else:
         noise_scale = _check_scale("noise_scale", noise_scale)
-    silent = VoteMechanism(labels, n_classes, n_voting, n_answered, n_answered, 0.0, math.inf, 0.0, None)
+    noiseless = VoteMechanism(labels, n_classes, n_voting, n_answered, n_answered, 0.0, math.inf, 0.0, None)
     if labels == "confident":
         least = 2 * n_voting / 3 if threshold is None else float(threshold)
-        silent = replace(silent, n_asked=n_asked, threshold=least)
-        return _confident(silent, epsilon, delta, noise_scale, threshold_noise_scale)
+        noiseless = replace(noiseless, n_asked=n_asked, threshold=least)
+        return _confident(noiseless, epsilon, delta, noise_scale, threshold_noise_scale)
     if n_classes == 1:
-        return replace(silent, epsilon=0.0)  # every answer is known beforehand
+        return replace(noiseless, epsilon=0.0)  # every answer is known beforehand
     if (noise_scale is None and math.isinf(epsilon)) or noise_scale == 0:
-        return silent
+        return noiseless
     if labels == "hard" and n_classes == 2:
-        return _binary(silent, epsilon, delta, noise_scale)
+        return _binary(noiseless, epsilon, delta, noise_scale)
     given = None if noise_scale is None else (0.0, noise_scale)
     return _with_noise(
-        silent, epsilon, delta, given, lambda e, d: (0.0, _in_range(gnmax_noise_scale(e, d, n_answered)))
+        noiseless, epsilon, delta, given, lambda e, d: (0.0, _in_range(gnmax_noise_scale(e, d, n_answered)))
     )
 
 
 def _confident(
-    silent: VoteMechanism,
+    noiseless: VoteMechanism,
     epsilon: float,
     delta: float,
     noise_scale: float | None,
@@ -598,27 +598,27 @@ def _confident(
     """Give a mechanism without noise the noise of questions and answers."""
     if threshold_noise_scale is not None:
         threshold_noise_scale = _check_scale("threshold_noise_scale", threshold_noise_scale)
-    n_asked, n_answered = silent.n_asked, silent.n_answered
-    if silent.n_classes == 1:
-        return replace(silent, epsilon=0.0, threshold=-math.inf)
+    n_asked, n_answered = noiseless.n_asked, noiseless.n_answered
+    if noiseless.n_classes == 1:
+        return replace(noiseless, epsilon=0.0, threshold=-math.inf)
     given = None
     if noise_scale is not None:
         # Where nothing else is said, the questions get as much of mu**2 as the answers.
         balanced = math.sqrt(n_asked / (2 * n_answered)) * noise_scale
         given = (balanced if threshold_noise_scale is None else threshold_noise_scale, noise_scale)
         if 0 in given:
-            return replace(silent, threshold_noise_scale=given[0], noise_scale=noise_scale)
+            return replace(noiseless, threshold_noise_scale=given[0], noise_scale=noise_scale)
     elif math.isinf(epsilon):
-        return silent
+        return noiseless
 
     def scales(epsilon: float, delta: float) -> tuple[float, float]:
         return _confident_scales(epsilon, delta, n_asked, n_answered, threshold_noise_scale)
 
-    return _with_noise(silent, epsilon, delta, given, scales)
+    return _with_noise(noiseless, epsilon, delta, given, scales)
 
 
 def _with_noise(
-    silent: VoteMechanism,
+    noiseless: VoteMechanism,
     epsilon: float,
     delta: float,
     given: tuple[float, float] | None,
@@ -629,11 +629,11 @@ def _with_noise(
     Scales are pairs: of the noise on the largest count of confident labels, and of that on all counts.
     """
     asking, sigma = given or scales_for(epsilon, delta)
-    values = [(silent.n_answered * silent.n_classes, sigma)]
-    mu = gnmax_mu(silent.n_answered, sigma)
-    if silent.labels == "confident":
-        values.insert(0, (silent.n_asked, asking))
-        mu = confident_gnmax_mu(silent.n_asked, silent.n_answered, asking, sigma)
+    values = [(noiseless.n_answered * noiseless.n_classes, sigma)]
+    mu = gnmax_mu(noiseless.n_answered, sigma)
+    if noiseless.labels == "confident":
+        values.insert(0, (noiseless.n_asked, asking))
+        mu = confident_gnmax_mu(noiseless.n_asked, noiseless.n_answered, asking, sigma)
     if given is None:
         one_table, off_epsilon, off_delta = _slack(values, epsilon, delta)
         asking, sigma = scales_for(epsilon - off_epsilon, delta - off_delta)
@@ -643,7 +643,7 @@ def _with_noise(
         one_table, off_epsilon, off_delta = _slack(values, gaussian_epsilon(delta, mu) + 0.1, delta)
         spent = gaussian_epsilon(delta - off_delta, mu) + off_epsilon
     return replace(
-        silent,
+        noiseless,
         noise_scale=sigma,
         threshold_noise_scale=asking,
         epsilon=spent,
@@ -672,9 +672,9 @@ def _confident_scales(
     return _in_range(math.sqrt(n_asked) / asking * up), _in_range(math.sqrt(2 * n_answered) / answers * up)
 
 
-def _binary(silent: VoteMechanism, epsilon: float, delta: float, noise_scale: float | None) -> VoteMechanism:
+def _binary(noiseless: VoteMechanism, epsilon: float, delta: float, noise_scale: float | None) -> VoteMechanism:
     """Price the noisy majority of two classes by the lesser of two bounds that do not look at the votes."""
-    n_queries, n_voting = silent.n_answered, silent.n_voting
+    n_queries, n_voting = noiseless.n_answered, noiseless.n_voting
     off = binary_slack(n_queries)
     inner = delta * (1 - 2 * off)
     if noise_scale is not None:
@@ -687,7 +687,7 @@ def _binary(silent: VoteMechanism, epsilon: float, delta: float, noise_scale: fl
         sigma, gaussian = _binary_noise_scale(n_queries, n_voting, epsilon - off, inner)
         spent = epsilon
     mu = gaussian_mu(spent, delta) if gaussian else None
-    return replace(silent, noise_scale=sigma, epsilon=spent, delta=delta, mu=mu)
+    return replace(noiseless, noise_scale=sigma, epsilon=spent, delta=delta, mu=mu)
 
 
 @lru_cache(maxsize=64)

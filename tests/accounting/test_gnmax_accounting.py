@@ -185,7 +185,7 @@ def test_confident_data_dependent():
     assert (found < worst).all()
     labels = gnmax_data_dependent_rdp(votes[answered], 20.0, orders)
     assert (found > labels).all()
-    # Far below the threshold nobody is in doubt: the comparison costs nearly nothing.
+    # Far below the threshold the comparison always comes out the same, so that it costs nearly nothing.
     sure = confident_gnmax_data_dependent_rdp([[80, 70]], [False], 1000.0, 30.0, 20.0, orders)
     assert (sure < 1e-3 * orders / (2 * 30.0**2)).all()
 

@@ -1,4 +1,4 @@
-"""The receipt: what it shows, what it refuses, and that it travels."""
+"""The receipt: what it shows, what it refuses, and how it is written to JSON."""
 
 import json
 import math

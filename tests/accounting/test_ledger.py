@@ -1,4 +1,4 @@
-"""The account within one process: totals, budgets, record sets, files, and scikit-learn's manners."""
+"""The account within one process: totals, budgets, record sets, files, and scikit-learn's checks."""
 
 import copy
 import gc

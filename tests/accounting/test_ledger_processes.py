@@ -1,4 +1,4 @@
-"""A release is on record before it exists, wherever it is made."""
+"""A release is on record before its values exist, in whatever process it is made."""
 
 import gc
 import multiprocessing
@@ -101,7 +101,7 @@ def test_ledger_goes_on_after_a_crash(data, tmp_path):
     path = tmp_path / "ledger.sqlite"
     run(CRASHED, path, temporary=tmp_path).communicate(timeout=60)
     with PrivacyLedger(path=path) as ledger, ThreadPoolExecutor(1) as pool:
-        pool.submit(Noisy().fit(X).transform, X).result()  # the set that was open then is nobody's any more
+        pool.submit(Noisy().fit(X).transform, X).result()  # the set that was open then is closed by now
         with pytest.raises(BudgetExceededError):  # the budget stays with the file
             ledger.charge(ONE)
     assert {name: total.epsilon for name, total in ledger.totals().items()} == {"default": 2}
@@ -365,7 +365,7 @@ def test_forked_child_has_a_board_of_its_own(data):
 
 
 def run_elsewhere(code, *args):
-    """Run code in a process that is not of the family: it has another parent, and another environment."""
+    """Run code in a process that does not descend from this one: another parent, and another environment."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     del environment["SKFAIRDP_LEDGERS"]
     command = shlex.join([sys.executable, "-c", textwrap.dedent(code), *map(str, args)])

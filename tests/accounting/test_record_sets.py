@@ -1,4 +1,4 @@
-"""A release is charged to the records that it concerns, or to all that it may concern: never to others alone."""
+"""A release is charged to the record set that it concerns, or to all sets that it may concern."""
 
 import asyncio
 import contextvars

@@ -1,4 +1,4 @@
-"""The knobs do what they say: closed forms of base rates, distances and the best attacker's accuracy."""
+"""The parameters of synthetic data: closed forms of base rates, distances and the best attacker's accuracy."""
 
 from itertools import combinations
 

@@ -85,7 +85,7 @@ def server():
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch, tmp_path):
-    """Patience of tenths of seconds, and a home of our own."""
+    """Time-outs of tenths of seconds, and a home folder of its own."""
     monkeypatch.setattr(_fetch, "TIMEOUT", 0.4)
     monkeypatch.setattr(_fetch, "BACKOFF", 0.01)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))

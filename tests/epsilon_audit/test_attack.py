@@ -1,4 +1,4 @@
-"""What goes in, what comes out, and what is refused."""
+"""Drawing releases: inputs and outputs of every kind, and what is refused."""
 
 from types import SimpleNamespace
 

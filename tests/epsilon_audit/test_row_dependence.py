@@ -1,4 +1,4 @@
-"""The test of independence: exact where it can be counted, valid with ties, and blind to nothing that copies noise."""
+"""The test of independence: exact where it can be counted, valid with ties, and every way of copying noise is found."""
 
 import math
 import re

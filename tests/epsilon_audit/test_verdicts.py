@@ -75,7 +75,7 @@ def test_ten_per_cent_too_little_noise_is_convicted(score):
 
 
 def test_dpnr_as_printed_is_convicted():
-    """Exact epsilon D = 50 under a claim of 1: by its own likelihood ratio, and blindly."""
+    """Exact epsilon D = 50 under a claim of 1: by its own likelihood ratio, and by trained scores alone."""
     release = published(LaplacePrivatizer(epsilon=1.0, norm="minmax", calibration="published", random_state=0), WIDE)
     assert release.privacy_.epsilon == pytest.approx(50.0)
     for score in ("likelihood", "trained"):
@@ -148,7 +148,7 @@ def test_the_lowest_bits_of_our_laplace_say_nothing():
 
 @pytest.mark.parametrize("channel", ["codes", "laplace"])
 def test_a_trained_classifier_keeps_its_claim_from_end_to_end(channel):
-    """Two far rows through encoder and channel, blindly: close to epsilon, not above; half of it is convicted."""
+    """Two far rows, by trained scores alone: close to epsilon, not above; half of it is convicted."""
     data = make_biased_classification(1000, random_state=0)
     model = FederateClassifier(epsilon=2.0, channel=channel, max_epochs=5, random_state=0)
     model.fit(data.data, data.target, sensitive_features=data.sensitive_features)

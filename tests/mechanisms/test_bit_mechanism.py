@@ -96,7 +96,7 @@ def test_published_rates_exist_for_published_protocols_only():
         published_bit_mechanism("optimal", 1.0, n_features=5, n_bits=50)
 
 
-# The largest honest factor
+# The largest factor that keeps epsilon
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Every estimator that releases goes through the door: check, spend, draw, in this order and in no other way."""
+"""Every estimator that releases checks, then spends, then draws, and draws in no other way."""
 
 import copy
 import math
@@ -101,7 +101,7 @@ def every(cases):
 
 @pytest.fixture
 def diary(monkeypatch):
-    """What happens at the door, in order: ``"spend"``, ``"draw"``, and ``"word"`` for every random word of noise."""
+    """What a release does, in order: ``"spend"``, ``"draw"``, and ``"word"`` for every random word of noise."""
     written = []
     true_charge = _door.charge_release
 
@@ -158,7 +158,7 @@ def test_the_price_is_paid_before_the_first_random_word(case, diary):
 
 
 class DrawsFirst(ReleaseMixin, TransformerMixin, BaseEstimator):
-    """The planted sixth estimator: it looks right from outside, and draws before it spends."""
+    """A planted fault: it looks right from outside, and draws before it spends."""
 
     def fit(self, X, y=None):
         X = validate_data(self, X)
@@ -174,7 +174,7 @@ class DrawsFirst(ReleaseMixin, TransformerMixin, BaseEstimator):
 
 
 class DrawsByItself(DrawsFirst):
-    """Spends first, but takes its noise past the mechanism beforehand."""
+    """A planted fault: it spends before it draws, but has taken its noise earlier, without the mechanism."""
 
     def transform(self, X):
         noise = self._stream.uint64(X.size)
@@ -298,7 +298,7 @@ def test_every_copy_draws_fresh_noise(case, how, source):
 
 
 def watched_let_out(words):
-    """The door, with every word noted that is drawn while the mechanism releases."""
+    """Record every random word that is drawn while the mechanism releases."""
     true = _door.ReleaseMixin._let_out
 
     def let_out(self, values, mechanism, stream, guarantee):

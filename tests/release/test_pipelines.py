@@ -1,4 +1,4 @@
-"""The number beside a pipeline is the pipeline's: what breaks it is named, and what keeps it is let pass."""
+"""The guarantee of a pipeline: steps that break it are named, and steps that keep it pass."""
 
 import math
 
@@ -43,7 +43,7 @@ def centre_on_the_batch(X):
 
 
 class Bare:
-    """A transformer that knows nothing of scikit-learn but its verbs."""
+    """A transformer that has only the methods of scikit-learn: no tags, no parameters."""
 
     def fit(self, X, y=None):
         return self
