@@ -630,15 +630,16 @@ def _with_noise(
     """
     asking, sigma = given or scales_for(epsilon, delta)
     values = [(noiseless.n_answered * noiseless.n_classes, sigma)]
-    mu = gnmax_mu(noiseless.n_answered, sigma)
     if noiseless.labels == "confident":
         values.insert(0, (noiseless.n_asked, asking))
-        mu = confident_gnmax_mu(noiseless.n_asked, noiseless.n_answered, asking, sigma)
     if given is None:
         one_table, off_epsilon, off_delta = _slack(values, epsilon, delta)
         asking, sigma = scales_for(epsilon - off_epsilon, delta - off_delta)
         spent = epsilon
     else:
+        mu = gnmax_mu(noiseless.n_answered, sigma)
+        if noiseless.labels == "confident":
+            mu = confident_gnmax_mu(noiseless.n_asked, noiseless.n_answered, asking, sigma)
         # The slack grows with epsilon, which it is part of: 0.1 more than the price without it is certainly enough.
         one_table, off_epsilon, off_delta = _slack(values, gaussian_epsilon(delta, mu) + 0.1, delta)
         spent = gaussian_epsilon(delta - off_delta, mu) + off_epsilon

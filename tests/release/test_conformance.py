@@ -25,7 +25,7 @@ from skfairdp.adversarial._split import FederateEncoder
 from skfairdp.exceptions import BudgetExceededError
 from skfairdp.mechanisms import Mechanism, laplace_mechanism
 from skfairdp.random import RandomStream, noise_stream
-from skfairdp.release import ReleaseMixin, _door
+from skfairdp.release import ReleaseMixin, _release_mixin
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(120, 3))
@@ -103,13 +103,13 @@ def every(cases):
 def diary(monkeypatch):
     """What a release does, in order: ``"spend"``, ``"draw"``, and ``"word"`` for every random word of noise."""
     written = []
-    true_charge = _door.charge_release
+    true_charge = _release_mixin.charge_release
 
     def charge(guarantee, *, source):
         written.append("spend")
         true_charge(guarantee, source=source)
 
-    monkeypatch.setattr(_door, "charge_release", charge)
+    monkeypatch.setattr(_release_mixin, "charge_release", charge)
     for kind in mechanisms():
         true_release = kind.release
         monkeypatch.setattr(kind, "release", lambda *a, f=true_release: written.append("draw") or f(*a))
@@ -169,7 +169,7 @@ class DrawsFirst(ReleaseMixin, TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         X = validate_data(self, X, reset=False)
         released = self.mechanism_.release(X, self._stream)
-        _door.charge_release(self.privacy_, source="DrawsFirst")
+        _release_mixin.charge_release(self.privacy_, source="DrawsFirst")
         return released
 
 
@@ -178,7 +178,7 @@ class DrawsByItself(DrawsFirst):
 
     def transform(self, X):
         noise = self._stream.uint64(X.size)
-        _door.charge_release(self.privacy_, source="DrawsByItself")
+        _release_mixin.charge_release(self.privacy_, source="DrawsByItself")
         self.mechanism_.release(X, self._stream)
         return X + noise.reshape(X.shape) / 2.0**64
 
@@ -290,7 +290,7 @@ def test_every_copy_draws_fresh_noise(case, how, source):
     for one in (estimator, COPIES[how](case, estimator)):
         streams.clear()
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(_door.ReleaseMixin, "_let_out", watched_let_out(words))
+            patch.setattr(_release_mixin.ReleaseMixin, "_let_out", watched_let_out(words))
             case.release(one)
         outputs.append(set(streams))
     assert outputs[0]
@@ -299,7 +299,7 @@ def test_every_copy_draws_fresh_noise(case, how, source):
 
 def watched_let_out(words):
     """Record every random word that is drawn while the mechanism releases."""
-    true = _door.ReleaseMixin._let_out
+    true = _release_mixin.ReleaseMixin._let_out
 
     def let_out(self, values, mechanism, stream, guarantee):
         with pytest.MonkeyPatch.context() as patch:
