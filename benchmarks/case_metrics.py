@@ -1,4 +1,4 @@
-"""Group rates from one count table against fairlearn's MetricFrame."""
+"""Speed of metrics: group rates from one count table against fairlearn's MetricFrame."""
 
 from time import perf_counter
 
