@@ -4,8 +4,8 @@ import numpy as np
 
 from benchmarks import Peer, Timings, case
 from skfairdp import OMEEncoder
-from skfairdp._rng import random_stream
 from skfairdp.mechanisms import encode_bits, oue_channel, randomised_response
+from skfairdp.random import random_stream
 
 _ROWS, _FEATURES, _BITS = 100_000, 50, 10
 

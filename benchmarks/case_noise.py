@@ -4,8 +4,8 @@ import numpy as np
 
 from benchmarks import Peer, Timings, case
 from skfairdp import GaussianPrivatizer, LaplacePrivatizer
-from skfairdp._rng import random_stream
 from skfairdp.mechanisms import discrete_laplace, rounded_gaussian
+from skfairdp.random import random_stream
 
 SHAPE = (100_000, 100)
 N_VALUES = SHAPE[0] * SHAPE[1]

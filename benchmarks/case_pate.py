@@ -9,11 +9,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 
 from benchmarks import Quantities, Timings, case
-from skfairdp._rng import random_stream
 from skfairdp.accounting import gnmax_data_dependent_epsilon
 from skfairdp.ensemble._logistic_students import solve_students
 from skfairdp.mechanisms import soft_labels
 from skfairdp.neural import limit_threads, train_ensemble
+from skfairdp.random import random_stream
 
 N_TEACHERS, N_ROWS, N_FEATURES = 150, 22_500, 23
 EPOCHS, BATCH, RATE, DECAY = 30, 32, 0.005, 1e-4

@@ -19,7 +19,8 @@ import numpy as np
 import pandas as pd
 from sklearn.model_selection import train_test_split
 
-from skfairdp import FederateClassifier, make_biased_classification, tpr_gap
+from skfairdp import FederateClassifier, tpr_gap
+from skfairdp.datasets import make_biased_classification
 from skfairdp.inspection import PrivacyCurveDisplay, TrainingHistoryDisplay
 from skfairdp.metrics import leakage_score
 

@@ -15,7 +15,8 @@ with soft ones (noisy vote shares), at the same exact epsilon.
 
 import matplotlib.pyplot as plt
 
-from skfairdp import PATEClassifier, make_biased_classification, pate_fairness
+from skfairdp import PATEClassifier, pate_fairness
+from skfairdp.datasets import make_biased_classification
 from skfairdp.inspection import BoundaryDisplay, FlippingDisplay, InputNormDisplay, PATESweepDisplay, SoftLabelDisplay
 
 data = make_biased_classification(8000, random_state=0)

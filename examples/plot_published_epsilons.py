@@ -19,8 +19,9 @@ import warnings
 import matplotlib.pyplot as plt
 import numpy as np
 
-from skfairdp import LaplacePrivatizer, OMEEncoder, audit_epsilon, worst_case_pair
+from skfairdp import LaplacePrivatizer, OMEEncoder, audit_epsilon
 from skfairdp.accounting import PrivacyGuarantee, amplify_by_dropout
+from skfairdp.epsilon_audit import worst_case_pair
 from skfairdp.exceptions import OverclaimedPrivacyWarning
 
 rng = np.random.default_rng(0)

@@ -24,15 +24,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.pipeline import Pipeline
 
-from skfairdp import (
-    GroupRatesDisplay,
-    LaplacePrivatizer,
-    RelaxationThreshold,
-    TradeoffDisplay,
-    fetch_adult,
-    make_leakage_scorer,
-    tpr_gap_scorer,
-)
+from skfairdp import LaplacePrivatizer, RelaxationThreshold, make_leakage_scorer
+from skfairdp.datasets import fetch_adult
+from skfairdp.inspection import GroupRatesDisplay, TradeoffDisplay
+from skfairdp.metrics import tpr_gap_scorer
 
 sklearn.set_config(enable_metadata_routing=True)  # lets sensitive_features reach the scorers
 

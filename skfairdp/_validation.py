@@ -5,6 +5,8 @@ and what is allowed.
 """
 
 import math
+import sys
+import warnings
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
@@ -13,7 +15,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from skfairdp.exceptions import ContinuousSensitiveFeatureWarning
+
 _MOST_VOTES = 2**20  # counts times the finest grid of the vote noise stay exact in float64
+_MOST_NUMBERS = 20  # different numbers in a sensitive column; with more it is a measurement rather than a set of groups
 
 
 def check_epsilon(epsilon: Any, *, name: str = "epsilon", allow_inf: bool = True, allow_zero: bool = False) -> float:
@@ -68,19 +73,19 @@ def check_documents(X: Any, *, name: str = "X") -> list[str]:
 
 @dataclass(frozen=True)
 class SensitiveGroups:
-    """Sensitive columns as integer codes.
+    """Sensitive columns as integers.
 
     Attributes
     ----------
-    codes : ndarray of shape (n_samples, n_columns)
-        ``codes[i, j]`` indexes ``labels[j]``.
+    indices : ndarray of shape (n_samples, n_columns)
+        ``indices[i, j]`` is the place of row i in ``labels[j]``.
     labels : tuple of tuples
         The group labels of each column, sorted, so that row order does not matter.
     names : tuple of str
         The column names.
     """
 
-    codes: np.ndarray
+    indices: np.ndarray
     labels: tuple[tuple[Hashable, ...], ...]
     names: tuple[str, ...]
 
@@ -100,10 +105,10 @@ class SensitiveGroups:
             return self
         # Two columns at a time: the crossed code stays below n_samples * n_groups however many columns
         # there are, and one integer per row is found faster than one tuple per row.
-        crossed = self.codes[:, 0]
+        crossed = self.indices[:, 0]
         combinations = np.arange(self.n_groups[0])[:, None]
         for j in range(1, self.n_columns):
-            found, crossed = _distinct(crossed * self.n_groups[j] + self.codes[:, j])
+            found, crossed = _distinct(crossed * self.n_groups[j] + self.indices[:, j])
             combinations = np.column_stack([combinations[found // self.n_groups[j]], found % self.n_groups[j]])
         labels = tuple(tuple(self.labels[j][c] for j, c in enumerate(row)) for row in combinations)
         return SensitiveGroups(crossed.reshape(-1, 1), (labels,), (" x ".join(self.names),))
@@ -117,7 +122,7 @@ def check_sensitive_features(
     intersection: bool = False,
     min_groups: int = 1,
 ) -> SensitiveGroups:
-    """Read sensitive features of any common container into integer codes.
+    """Read sensitive features of any common container into integers.
 
     Parameters
     ----------
@@ -138,8 +143,8 @@ def check_sensitive_features(
     SensitiveGroups
     """
     groups = _encode_columns(_columns_of(sensitive_features, name), name)
-    if n_samples is not None and len(groups.codes) != n_samples:
-        raise ValueError(f"{name} must have one row per sample: {n_samples} expected, {len(groups.codes)} given.")
+    if n_samples is not None and len(groups.indices) != n_samples:
+        raise ValueError(f"{name} must have one row per sample: {n_samples} expected, {len(groups.indices)} given.")
     if intersection:
         groups = groups.intersection()
     for column, labels in zip(groups.names, groups.labels):
@@ -213,41 +218,57 @@ def _encode_columns(columns: dict[str, Any], name: str) -> SensitiveGroups:
         raise ValueError(f"{name} has columns of different lengths: {lengths}.")
     if next(iter(lengths.values())) == 0:
         raise ValueError(f"{name} is empty; give one value per row.")
-    codes, labels = zip(*(_encode(values, column, name) for column, values in columns.items()))
-    return SensitiveGroups(np.column_stack(codes), labels, tuple(columns))
+    indices, labels = zip(*(_encode(values, column, name) for column, values in columns.items()))
+    return SensitiveGroups(np.column_stack(indices), labels, tuple(columns))
 
 
 def _encode(values: Any, column: str, name: str) -> tuple[np.ndarray, tuple[Hashable, ...]]:
     """Code one column by its sorted labels."""
     try:
-        codes, uniques = pd.factorize(values)
+        positions, uniques = pd.factorize(values)
     except TypeError as error:
         raise TypeError(
             f"{name} must hold hashable labels; column {column!r} holds something else ({error})."
         ) from None
-    missing = np.flatnonzero(codes < 0)
+    missing = np.flatnonzero(positions < 0)
     if missing.size:
         raise ValueError(
-            f"{name} has missing values: column {column!r}, {missing.size} of {len(codes)} rows, the first at row "
+            f"{name} has missing values: column {column!r}, {missing.size} of {len(positions)} rows, the first at row "
             f"{missing[0]}. Drop these rows, or give missing values a label of their own."
         )
     found: list[Any] = [_plain(label) for label in uniques]
+    if len(found) > _MOST_NUMBERS and all(isinstance(label, Real) for label in found):
+        warnings.warn(
+            f"{name}: column {column!r} holds {len(found)} different numbers, and each of them is a group of its own. "
+            f"Bin a measurement first, for instance pandas.qcut({column}, 4) or pandas.cut({column}, [0, 25, 40, 65, "
+            "120]); numbers that are names of groups can be given as strings.",
+            ContinuousSensitiveFeatureWarning,
+            stacklevel=_outside(),
+        )
     try:
         order = sorted(range(len(found)), key=lambda k: found[k])
     except TypeError:  # labels of different types have no order of their own
         order = sorted(range(len(found)), key=lambda k: (type(found[k]).__name__, repr(found[k])))
     rank = np.empty(len(found), dtype=np.intp)
     rank[order] = np.arange(len(found))
-    return rank[codes], tuple(found[k] for k in order)
+    return rank[positions], tuple(found[k] for k in order)
 
 
-def _distinct(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the sorted codes that occur and, for every row, the position of its code among them."""
-    if codes.max() > 4 * len(codes) + 1024:
-        found, positions = np.unique(codes, return_inverse=True)
+def _outside() -> int:
+    """Levels of the stack between a warning raised by the caller and the first line that is not ours."""
+    level, frame = 1, sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "skfairdp":
+        level, frame = level + 1, frame.f_back  # type: ignore[assignment]
+    return level
+
+
+def _distinct(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the sorted values that occur and, for every row, the position of its value among them."""
+    if values.max() > 4 * len(values) + 1024:
+        found, positions = np.unique(values, return_inverse=True)
         return found, positions
-    occurs = np.bincount(codes) > 0
-    return np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[codes]
+    occurs = np.bincount(values) > 0
+    return np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[values]
 
 
 def _plain(label: Any) -> Hashable:

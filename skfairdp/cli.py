@@ -199,13 +199,13 @@ def _demo(chosen: argparse.Namespace) -> int:
 def _audit(chosen: argparse.Namespace) -> int:
     import hashlib
 
-    from skfairdp.report import Guard, read_table
+    from skfairdp.table_audit import Guard, read_table
 
     guards = [Guard.parse(text) for text in chosen.fail_if]
     frame = read_table(chosen.table, separator=chosen.separator)
     with open(chosen.table, "rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    from skfairdp._rng import random_stream
+    from skfairdp.random import random_stream
 
     arguments = {
         "target": chosen.target,
@@ -247,7 +247,7 @@ def _run_audit(
 ) -> int:
     from dataclasses import replace
 
-    from skfairdp.report import audit_table, check_writable, has_colour, printable, summary
+    from skfairdp.table_audit import audit_table, check_writable, has_colour, printable, summary
 
     for path in filter(None, (chosen.out, chosen.json)):
         check_writable(path)
@@ -292,7 +292,7 @@ def _open_ledger(chosen: argparse.Namespace) -> Any:
 
 def _privatize(chosen: argparse.Namespace) -> int:
     from skfairdp.exceptions import BudgetExceededError
-    from skfairdp.report import load_privatizer, make_privatizer, parse_bounds, privatize_file
+    from skfairdp.table_audit import load_privatizer, make_privatizer, parse_bounds, privatize_file
 
     total = None
 
@@ -371,7 +371,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("skfairdp: interrupted; nothing was left half-written.", file=sys.stderr)
         return EXIT_INTERRUPTED
     except (ValueError, TypeError, OSError, MemoryError) as error:
-        from skfairdp.report import printable
+        from skfairdp.table_audit import printable
 
         print(f"skfairdp: {printable(' '.join(_reason(error).split()))}", file=sys.stderr)
         return EXIT_BAD_INPUT

@@ -16,11 +16,13 @@ import pandas as pd
 import pytest
 from sklearn.metrics import accuracy_score
 
-from skfairdp import PrivacyLedger, audit_table, leakage_report, make_biased_classification, tpr_gap
-from skfairdp._rng import random_stream
+from skfairdp import PrivacyLedger, audit_table, tpr_gap
 from skfairdp.cli import main
-from skfairdp.report._prepare import prepare_table
-from skfairdp.report._split import hold_out
+from skfairdp.datasets import make_biased_classification
+from skfairdp.metrics import leakage_report
+from skfairdp.random import random_stream
+from skfairdp.table_audit._prepare import prepare_table
+from skfairdp.table_audit._split import hold_out
 
 HEADER = (
     "age, workclass, fnlwgt, education, education-num, marital-status, occupation, relationship, race, sex, "
@@ -362,7 +364,7 @@ def test_an_interrupted_audit_leaves_no_report(folder, capsys, monkeypatch):
         raise KeyboardInterrupt
 
     table("t.csv")
-    monkeypatch.setattr("skfairdp.report.audit_table", interrupted)
+    monkeypatch.setattr("skfairdp.table_audit.audit_table", interrupted)
     code, _, err = run(capsys, "audit", "t.csv", *FAST)
     assert code == 130
     assert "interrupted" in err

@@ -181,15 +181,15 @@ def _split(data: str, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np
 @lru_cache(maxsize=5)
 def _vectors(data: str) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     """Rows, labels, and which rows are the published test part."""
-    from skfairdp import datasets
+    from skfairdp.datasets import fetch_mrpc, fetch_sentiment_sentences, fetch_snips
 
     if data in REVIEWS:
-        bunch = datasets.fetch_sentiment_sentences(source=data)
+        bunch = fetch_sentiment_sentences(source=data)
         return mean_vectors(bunch.data), np.asarray(bunch.target), None
     if data == "intent":
-        bunch = datasets.fetch_snips(preset="ome")
+        bunch = fetch_snips(preset="ome")
         return mean_vectors(bunch.data), np.asarray(bunch.target), bunch.subset == "test"
-    bunch = datasets.fetch_mrpc()
+    bunch = fetch_mrpc()
     first, second = (mean_vectors(column) for column in np.asarray(bunch.data).T)
     return np.hstack([np.abs(first - second), first * second]), np.asarray(bunch.target), bunch.subset == "test"
 

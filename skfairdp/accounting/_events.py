@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from skfairdp._rng import SeedIdentity
 from skfairdp._validation import check_delta, check_epsilon
+from skfairdp.random import SeedIdentity
 
 _NUMBERS = ("epsilon", "delta", "gaussian_mu", "sampling_error")
 

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, fields, replace
 from typing import Any
 
-from skfairdp._rng import SeedIdentity
 from skfairdp._validation import check_count, check_delta, check_epsilon
 from skfairdp.accounting._composition import composed_price
 from skfairdp.accounting._events import Events, ReleaseEvent, merge_events, repeats_noise, with_seed
+from skfairdp.random import SeedIdentity
 
 ONE_RELEASE = "one release of each record; releasing the same record again costs again"
 TRAINING_DATA = "the rows that anything before the mechanism was fitted on"

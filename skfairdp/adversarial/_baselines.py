@@ -7,8 +7,8 @@ from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
 
-from skfairdp._rng import RandomState
 from skfairdp.adversarial._federate import FederateClassifier
+from skfairdp.random import RandomState
 
 
 def federate_baselines(
@@ -55,7 +55,7 @@ def federate_baselines(
 
     Examples
     --------
-    >>> from skfairdp import federate_baselines
+    >>> from skfairdp.adversarial import federate_baselines
     >>> list(federate_baselines())
     ['Unconstrained', 'Noise', 'Adversarial', 'Adversarial + Multiple', 'FEDERATE', 'INLP', 'Random']
     """
@@ -88,7 +88,7 @@ def _sklearn_seed(random_state: RandomState) -> Any:
     """scikit-learn takes ints, RandomState and None; other sources give it an int."""
     import numpy as np
 
-    from skfairdp._rng import random_stream
+    from skfairdp.random import random_stream
 
     if random_state is None or isinstance(random_state, int | np.integer | np.random.RandomState):
         return random_state

@@ -12,7 +12,6 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
 
 from skfairdp._base import SkfairdpEstimator
-from skfairdp._rng import RandomState, training_and_noise_streams
 from skfairdp._sklearn import HasMethods, Interval, StrOptions, fit_context
 from skfairdp._validation import check_epsilon
 from skfairdp.adversarial._answers import PrivateAnswers
@@ -20,6 +19,7 @@ from skfairdp.adversarial._encoded import COVERS, check_records_stay_apart, not_
 from skfairdp.adversarial._prepare import history_table, make_settings, prepare, refuse_without_groups
 from skfairdp.exceptions import OverclaimedPrivacyWarning
 from skfairdp.mechanisms import Mechanism, OpenMechanism, code_mechanism, laplace_mechanism
+from skfairdp.random import RandomState, training_and_noise_streams
 
 
 class FederateClassifier(PrivateAnswers, ClassifierMixin, SkfairdpEstimator):

@@ -65,7 +65,7 @@ def prepare(
     sensitive = None
     if sensitive_features is not None:
         sensitive = check_sensitive_features(sensitive_features, len(x), min_groups=2)
-    groups = None if sensitive is None else sensitive.codes
+    groups = None if sensitive is None else sensitive.indices
     kept = weight > 0
     if not kept.all():
         x, y, weight = x[kept], y[kept], weight[kept]

@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 from scipy.fft import idct
 
-from skfairdp._rng import RandomState, random_stream
 from skfairdp._validation import check_count
 from skfairdp.datasets._bunch import pack
 from skfairdp.datasets._joint import check_real, draw_labels, joint_distribution
+from skfairdp.random import RandomState, random_stream
 
 _DESCR = """\
 Synthetic biased classification

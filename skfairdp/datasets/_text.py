@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from skfairdp._rng import RandomState, random_stream
 from skfairdp._validation import check_count
 from skfairdp.datasets._bunch import pack
 from skfairdp.datasets._grammar import GRAMMARS, MARKERS, REGIONS
 from skfairdp.datasets._joint import check_real, draw_labels, joint_distribution
+from skfairdp.random import RandomState, random_stream
 
 _DESCR = """\
 Synthetic biased text

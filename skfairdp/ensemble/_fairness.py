@@ -9,7 +9,6 @@ import pandas as pd
 from scipy.stats import spearmanr
 from sklearn.utils.validation import validate_data
 
-from skfairdp._rng import RandomState, random_stream
 from skfairdp._validation import SensitiveGroups, check_count, check_epsilon, check_sensitive_features
 from skfairdp.ensemble._fairness_result import PATEFairness
 from skfairdp.ensemble._logistic_students import solve_students, with_ones
@@ -33,6 +32,7 @@ from skfairdp.metrics import (
     model_sensitivity,
     soft_label_bounds,
 )
+from skfairdp.random import RandomState, random_stream
 
 _PAIRS = (
     ("norm", "risk"),
@@ -106,7 +106,8 @@ def pate_fairness(
     --------
     >>> import numpy as np
     >>> from sklearn.tree import DecisionTreeClassifier
-    >>> from skfairdp import PATEClassifier, make_biased_classification, pate_fairness
+    >>> from skfairdp import PATEClassifier, pate_fairness
+    >>> from skfairdp.datasets import make_biased_classification
     >>> data = make_biased_classification(3000, random_state=0)
     >>> X, y, z = data.data, data.target, data.sensitive_features
     >>> pate = PATEClassifier(DecisionTreeClassifier(max_depth=4), n_teachers=50, epsilon=8.0, random_state=0)
@@ -289,7 +290,7 @@ def _rows_table(
     residual = np.linalg.norm(proba - own, axis=1) if wide else np.abs(proba[:, 1] - own[:, 1])
     curved = 2 if wide else 1
     risk = excessive_risk(extra, np.zeros(extra.shape[1]))
-    group = pd.Series(list(groups.labels[0]), dtype=object).iloc[groups.codes[:, 0]]
+    group = pd.Series(list(groups.labels[0]), dtype=object).iloc[groups.indices[:, 0]]
     table = pd.DataFrame(
         {
             "group": group.to_numpy(),
@@ -312,7 +313,7 @@ def _rows_table(
 
 
 def _groups_table(table: pd.DataFrame, extra: np.ndarray, groups: SensitiveGroups) -> pd.DataFrame:
-    codes = groups.codes[:, 0]
+    codes = groups.indices[:, 0]
     found = excessive_risk(extra, np.zeros(extra.shape[1]), sensitive_features=codes)
     for name in ("flipping_probability", "norm", "closeness"):
         found[name] = np.bincount(codes, weights=table[name]) / np.bincount(codes)
@@ -322,7 +323,7 @@ def _groups_table(table: pd.DataFrame, extra: np.ndarray, groups: SensitiveGroup
 
 def _gap(extra: np.ndarray, groups: SensitiveGroups) -> tuple[float, float]:
     """Largest difference of risk between two groups, and its standard error over repetitions."""
-    codes = groups.codes[:, 0]
+    codes = groups.indices[:, 0]
     by_repeat = np.stack([extra[:, codes == g].mean(axis=1) for g in range(groups.n_groups[0])], axis=1)
     means = by_repeat.mean(axis=0)
     apart = by_repeat[:, means.argmax()] - by_repeat[:, means.argmin()]
@@ -339,7 +340,7 @@ def _performance(
         "accuracy": (students.private.argmax(axis=2) == truth, students.clean.argmax(axis=2) == truth),
         "cross_entropy": (_losses(students.private, hit), _losses(students.clean, hit)),
     }
-    codes = groups.codes[:, 0]
+    codes = groups.indices[:, 0]
     sizes = np.bincount(codes)
     index = pd.Index(groups.labels[0], name=groups.names[0], tupleize_cols=False)
     risk = excessive_risk(label_extra, np.zeros(len(truth)), sensitive_features=codes)

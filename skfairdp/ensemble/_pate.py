@@ -10,7 +10,6 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skfairdp._base import SkfairdpEstimator
-from skfairdp._rng import training_and_noise_streams
 from skfairdp._sklearn import HasMethods, Interval, StrOptions, fit_context
 from skfairdp._validation import check_delta, check_epsilon
 from skfairdp.ensemble._prepare import (
@@ -26,6 +25,7 @@ from skfairdp.ensemble._private_part import PrivatePart, PrivatePartMixin
 from skfairdp.ensemble._students import fit_student, rehearse_student, student_targets
 from skfairdp.ensemble._teachers import partition, train_teachers
 from skfairdp.mechanisms import POSTPROCESSES, vote_mechanism
+from skfairdp.random import training_and_noise_streams
 from skfairdp.release import ReleaseMixin, check_public_rows
 
 

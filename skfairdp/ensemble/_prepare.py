@@ -8,10 +8,10 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from skfairdp._rng import RandomStream
 from skfairdp._validation import check_count
 from skfairdp.ensemble._teachers import NetworkSettings
 from skfairdp.exceptions import PrivacyLeakWarning
+from skfairdp.random import RandomStream
 
 #: Noise on a vote share up to which centred labels of any size serve a logistic student better than clipped ones.
 MODERATE_NOISE = 0.5

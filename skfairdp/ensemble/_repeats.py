@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 from scipy.special import log_expit, log_softmax
 
-from skfairdp._rng import RandomStream, clone_with_seed, random_stream
 from skfairdp.ensemble._logistic_students import solve_students, student_logits
 from skfairdp.ensemble._students import fit_weighted, student_targets, train_network_students
 from skfairdp.ensemble._teachers import NetworkSettings
 from skfairdp.mechanisms import VoteMechanism
+from skfairdp.random import RandomStream, clone_with_seed, random_stream
 
 _LEAST_PROBABILITY = 1e-12
 

@@ -9,10 +9,10 @@ from sklearn.dummy import DummyClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
-from skfairdp._rng import RandomStream, clone_with_seed, random_stream
 from skfairdp.ensemble._logistic_students import solve_students, student_probabilities
 from skfairdp.ensemble._teachers import NetworkSettings
 from skfairdp.mechanisms import soft_labels
+from skfairdp.random import RandomStream, clone_with_seed, random_stream
 
 
 class LogisticStudent(ClassifierMixin, BaseEstimator):

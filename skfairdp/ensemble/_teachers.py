@@ -9,7 +9,7 @@ from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator
 from sklearn.frozen import FrozenEstimator
 
-from skfairdp._rng import RandomStream, clone_with_seed
+from skfairdp.random import RandomStream, clone_with_seed
 
 _ROWS_AT_ONCE = 1 << 14
 

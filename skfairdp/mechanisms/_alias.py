@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from skfairdp._rng import RandomStream
+from skfairdp.random import RandomStream
 
 #: Probabilities are integers over ``2**PRECISION``: 32 bits of a first word, and two words of 64 that break ties.
 PRECISION = 160

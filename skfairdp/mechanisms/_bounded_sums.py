@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skfairdp._rng import RandomStream
 from skfairdp._validation import check_epsilon
 from skfairdp.accounting import REPLACE_ONE_RECORD, ReleaseEvent
 from skfairdp.mechanisms._laplace import GREATEST_SCALE, LEAST_SCALE, laplace_noise, laplace_scale
 from skfairdp.mechanisms._mechanism import Mechanism, check_columns
+from skfairdp.random import RandomStream
 
 _GRID = 1 << 20  # fine enough that rounding is far below the noise, coarse enough that a billion rows add up exactly
 
@@ -118,7 +118,7 @@ def bounded_sums(n_features: int, epsilon: float) -> BoundedSums:
     Examples
     --------
     >>> import numpy as np
-    >>> from skfairdp._rng import random_stream
+    >>> from skfairdp.random import random_stream
     >>> from skfairdp.mechanisms import bounded_sums
     >>> X = np.full((10_000, 1), 0.5)
     >>> bounded_sums(1, 1.0).release(X, random_stream(0)).round(-2).ravel()

@@ -15,10 +15,10 @@ from functools import lru_cache
 
 import numpy as np
 
-from skfairdp._rng import RandomStream, random_stream
 from skfairdp._validation import check_epsilon
 from skfairdp.accounting import ReleaseEvent
 from skfairdp.mechanisms._mechanism import Mechanism, check_columns
+from skfairdp.random import RandomStream, random_stream
 
 # All weights of a row sum to this power of two, so that one shifted word is an exact uniform draw.
 _TOTAL_BITS = 63
@@ -219,7 +219,7 @@ def draw_codes(s: np.ndarray, epsilon: float, stream: RandomStream) -> np.ndarra
     Examples
     --------
     >>> import numpy as np
-    >>> from skfairdp._rng import random_stream
+    >>> from skfairdp.random import random_stream
     >>> from skfairdp.mechanisms import draw_codes
     >>> s = np.tile([0.0, 1.0], (10_000, 1))
     >>> codes = draw_codes(s, epsilon=2.0, stream=random_stream(0))

@@ -9,8 +9,8 @@ from numbers import Real
 
 import numpy as np
 
-from skfairdp._rng import RandomStream
 from skfairdp.mechanisms._randomised_response import bernoulli
+from skfairdp.random import RandomStream
 
 _PART = re.compile(r"\w+")
 
@@ -60,7 +60,7 @@ def mask_words(
 
     Examples
     --------
-    >>> from skfairdp._rng import random_stream
+    >>> from skfairdp.random import random_stream
     >>> from skfairdp.mechanisms import mask_words
     >>> mask_words([["a", "b"], ["c"]], 1.0, random_stream(0), mask_token="_")
     [['_', '_'], ['_']]

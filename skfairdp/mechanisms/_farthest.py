@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from skfairdp._rng import RandomStream, random_stream
 from skfairdp.mechanisms._normalise import check_clip_norm, check_norm
+from skfairdp.random import RandomStream, random_stream
 
 Pair = tuple[np.ndarray, np.ndarray]
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from skfairdp._rng import RandomStream, SeedIdentity, random_stream
 from skfairdp.accounting import PrivacyGuarantee, ReleaseEvent
 from skfairdp.mechanisms._bits import decode_bits, encode_bits
 from skfairdp.mechanisms._mechanism import Mechanism, check_columns, equality_ratio
 from skfairdp.mechanisms._randomised_response import BLOCK_BITS, BinaryChannel
+from skfairdp.random import RandomStream, SeedIdentity, random_stream
 
 
 @dataclass(frozen=True, eq=False)

@@ -47,9 +47,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from skfairdp._rng import RandomStream
 from skfairdp.mechanisms._alias import BLOCK, WHOLE, AliasTable
 from skfairdp.mechanisms._laplace import check_scale
+from skfairdp.random import RandomStream
 
 #: The largest scale that one table serves; it reaches 14 standard deviations out.
 TABLE_SCALE = 2304.0
@@ -88,7 +88,7 @@ def rounded_gaussian(size: int | tuple[int, ...], scale: float, stream: RandomSt
 
     Examples
     --------
-    >>> from skfairdp._rng import random_stream
+    >>> from skfairdp.random import random_stream
     >>> from skfairdp.mechanisms import rounded_gaussian
     >>> noise = rounded_gaussian((1000, 50), 2304.0, random_stream(0))
     >>> noise.shape, round(float(noise.std()) / 2304, 2)

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from skfairdp._rng import RandomStream
 from skfairdp._validation import check_delta, check_epsilon
 from skfairdp.accounting import ReleaseEvent, gaussian_mu
 from skfairdp.mechanisms._gaussian import (
@@ -26,6 +25,7 @@ from skfairdp.mechanisms._gaussian import (
 )
 from skfairdp.mechanisms._normalise import check_clip_norm, inner_radius, l2_sensitivity, shape_of
 from skfairdp.mechanisms._row_noise import NoiseSource, RowNoise
+from skfairdp.random import RandomStream
 
 _LARGEST_MU = 768.0
 _MOST_LEVELS = 8
@@ -154,7 +154,7 @@ def gaussian_release(
     Examples
     --------
     >>> import numpy as np
-    >>> from skfairdp._rng import random_stream
+    >>> from skfairdp.random import random_stream
     >>> from skfairdp.mechanisms import gaussian_release
     >>> X = np.tile([3.0, -4.0], (20000, 1))
     >>> gaussian_release(X, epsilon=8.0, delta=1e-5, stream=random_stream(0)).mean(axis=0).round(1)

@@ -29,9 +29,9 @@ from typing import Any
 
 import numpy as np
 
-from skfairdp._rng import RandomStream
 from skfairdp._validation import check_epsilon
 from skfairdp.mechanisms._alias import BLOCK, WHOLE, AliasTable
+from skfairdp.random import RandomStream
 
 _DIGITS = 80
 _CELLS = 1 << 14
@@ -59,7 +59,7 @@ def discrete_laplace(size: int | tuple[int, ...], scale: float, stream: RandomSt
 
     Examples
     --------
-    >>> from skfairdp._rng import random_stream
+    >>> from skfairdp.random import random_stream
     >>> from skfairdp.mechanisms import discrete_laplace
     >>> noise = discrete_laplace((1000, 50), 700.0, random_stream(0))
     >>> noise.shape, round(float(abs(noise).mean()) / 700, 2)

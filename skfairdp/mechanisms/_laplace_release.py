@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from skfairdp._rng import RandomStream, SeedIdentity
 from skfairdp._validation import check_epsilon
 from skfairdp.accounting import PrivacyGuarantee, ReleaseEvent
 from skfairdp.mechanisms._laplace import GREATEST_SCALE, laplace_noise, laplace_scale
@@ -25,6 +24,7 @@ from skfairdp.mechanisms._normalise import (
     shape_of,
 )
 from skfairdp.mechanisms._row_noise import NoiseSource, RowNoise
+from skfairdp.random import RandomStream, SeedIdentity
 
 CALIBRATIONS = ("exact", "published")
 _LEAST_GRID_SCALE = 512
@@ -203,7 +203,7 @@ def laplace_release(
     Examples
     --------
     >>> import numpy as np
-    >>> from skfairdp._rng import random_stream
+    >>> from skfairdp.random import random_stream
     >>> from skfairdp.mechanisms import laplace_release
     >>> X = np.tile([3.0, -1.0], (20000, 1))
     >>> laplace_release(X, epsilon=8.0, stream=random_stream(0)).mean(axis=0).round(2)

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from skfairdp._rng import RandomStream, SeedIdentity
 from skfairdp.accounting import PrivacyGuarantee, ReleaseEvent
+from skfairdp.random import RandomStream, SeedIdentity
 
 
 class Mechanism(ABC):

@@ -34,7 +34,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from skfairdp._rng import RandomStream
+from skfairdp.random import RandomStream
 
 NORMS = ("l1", "l2", "minmax", "clip")
 
@@ -164,7 +164,7 @@ def normalise_to_grid(
     Examples
     --------
     >>> import numpy as np
-    >>> from skfairdp._rng import random_stream
+    >>> from skfairdp.random import random_stream
     >>> from skfairdp.mechanisms import normalise_to_grid
     >>> Z = normalise_to_grid(np.array([[0.1, 0.2, -0.7]]), "l1", 256, random_stream(0))
     >>> float(abs(Z).sum())

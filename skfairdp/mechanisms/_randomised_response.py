@@ -13,9 +13,9 @@ from functools import cached_property
 
 import numpy as np
 
-from skfairdp._rng import RandomStream, random_stream
 from skfairdp.accounting import ReleaseEvent
 from skfairdp.mechanisms._mechanism import Mechanism
+from skfairdp.random import RandomStream, random_stream
 
 #: Probabilities are counts out of this.
 TWO_64 = 1 << 64
@@ -265,7 +265,7 @@ def randomised_response(bits: np.ndarray, channel: BinaryChannel, stream: Random
     Examples
     --------
     >>> import numpy as np
-    >>> from skfairdp._rng import random_stream
+    >>> from skfairdp.random import random_stream
     >>> from skfairdp.mechanisms import randomised_response, sue_channel
     >>> ones = np.ones((100_000, 1), dtype=np.uint8)
     >>> noisy = randomised_response(ones, sue_channel(1.0, n_bits=1), random_stream(0))

@@ -6,11 +6,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from skfairdp._rng import RandomStream
 from skfairdp.mechanisms._alias import BLOCK
 from skfairdp.mechanisms._farthest import farthest_pairs
 from skfairdp.mechanisms._mechanism import Mechanism, check_columns, equality_ratio
 from skfairdp.mechanisms._normalise import add_noise, dense, normalise, normalise_to_grid, shape_of
+from skfairdp.random import RandomStream
 
 
 class NoiseSource(Protocol):

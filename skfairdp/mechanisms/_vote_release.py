@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from scipy.special import log_ndtr
 
-from skfairdp._rng import RandomStream, SeedIdentity
 from skfairdp._validation import check_votes
 from skfairdp.accounting import (
     DEFAULT_ORDERS,
@@ -37,6 +36,7 @@ from skfairdp.mechanisms._votes import (
     noisy_votes,
     vote_slack,
 )
+from skfairdp.random import RandomStream, SeedIdentity
 
 # The slack of the noise may take this share of delta; where it would take more, tables of another kind are used.
 _SHARE = 1e-6

@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 from scipy.special import log_ndtr, logsumexp, ndtr
 
-from skfairdp._rng import RandomStream
 from skfairdp._validation import check_votes
 from skfairdp.mechanisms._gaussian import (
     ETA,
@@ -28,6 +27,7 @@ from skfairdp.mechanisms._gaussian import (
     rounded_gaussian,
     spread,
 )
+from skfairdp.random import RandomStream
 
 POSTPROCESSES = ("affine", "simplex", "clip", "none")
 
@@ -71,7 +71,7 @@ def noisy_votes(votes: np.ndarray, noise_scale: float, stream: RandomStream, *, 
     Examples
     --------
     >>> import numpy as np
-    >>> from skfairdp._rng import random_stream
+    >>> from skfairdp.random import random_stream
     >>> from skfairdp.mechanisms import noisy_votes
     >>> noisy = noisy_votes(np.tile([100, 50], (10000, 1)), 20.0, random_stream(0))
     >>> noisy.mean(axis=0).round(), noisy.std(axis=0).round()
@@ -116,7 +116,7 @@ def binary_labels(votes: np.ndarray, noise_scale: float, stream: RandomStream) -
     Examples
     --------
     >>> import numpy as np
-    >>> from skfairdp._rng import random_stream
+    >>> from skfairdp.random import random_stream
     >>> from skfairdp.mechanisms import binary_labels
     >>> float(binary_labels(np.tile([90, 60], (100000, 1)), 50.0, random_stream(0)).mean().round(1))  # 0.336
     0.3

@@ -10,9 +10,9 @@ import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator
 
-from skfairdp._rng import RandomState, RandomStream, clone_with_seed, random_stream
 from skfairdp._validation import check_count, check_sensitive_features
 from skfairdp.metrics._attackers import check_representation, named_attackers
+from skfairdp.random import RandomState, RandomStream, clone_with_seed, random_stream
 
 #: Shares of the rows after which the receiver learns anew, as printed in the paper.
 FRACTIONS = (0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.0625, 0.125, 0.25, 0.5, 1.0)
@@ -166,12 +166,12 @@ def online_code_length(
         fractions = REFERENCE_FRACTIONS if reference_compatible else FRACTIONS
     ends = block_ends(fractions, len(H))
     stream = random_stream(random_state)
-    codes, n_groups = groups.codes[:, 0], groups.n_groups[0]
+    indices, n_groups = groups.indices[:, 0], groups.n_groups[0]
     tasks = []
     for kind in ("true", "control")[: 1 + bool(control)]:
         for order in range(n_orders):
             rows = stream.generator.permutation(len(H))
-            labels = codes if kind == "true" else stream.generator.permutation(codes)
+            labels = indices if kind == "true" else stream.generator.permutation(indices)
             tasks += [(kind, order, rows, labels, *step) for step in _steps(ends, attacker, stream)]
     prices = Parallel(n_jobs=n_jobs)(
         delayed(_block_bits)(

@@ -6,16 +6,16 @@ import numpy as np
 import pandas as pd
 from sklearn.metrics import roc_auc_score
 
-from skfairdp._proportions import proportion_bounds
-from skfairdp._rng import RandomState, random_stream
-from skfairdp.metrics._attackers import Attack, make_arena, named_attackers, run_attacks
+from skfairdp.metrics._attackers import Attack, check_attacked_rows, named_attackers, run_attacks
+from skfairdp.metrics._intervals import proportion_bounds
+from skfairdp.random import RandomState, random_stream
 
 _COLUMNS = [
     "attribute",
     "attacker",
     "accuracy",
-    "accuracy_low",
-    "accuracy_high",
+    "accuracy_lower",
+    "accuracy_upper",
     "majority",
     "advantage",
     "balanced_accuracy",
@@ -100,11 +100,11 @@ def leakage_score(
     """
     stream = random_stream(random_state)
     attackers = named_attackers(probe)
-    arena = make_arena(H, sensitive_features, H_test, sensitive_features_test, cv, stream)
-    codes = arena.groups.intersection().codes[:, 0]
-    splits = arena.splits_of(codes)
-    attacks = run_attacks(arena, codes, splits, attackers, stream, n_jobs)
-    truth, part = _scored(codes, splits)
+    attacked = check_attacked_rows(H, sensitive_features, H_test, sensitive_features_test, cv, stream)
+    indices = attacked.groups.intersection().indices[:, 0]
+    splits = attacked.splits_of(indices)
+    attacks = run_attacks(attacked, indices, splits, attackers, stream, n_jobs)
+    truth, part = _scored(indices, splits)
     attack = strongest(attacks, truth, part) if len(attacks) > 1 else attacks[attackers[0][0]]
     return float(np.mean(attack.predicted == truth))
 
@@ -117,7 +117,7 @@ def leakage_report(
     H_test: Any = None,
     sensitive_features_test: Any = None,
     cv: Any = 5,
-    confidence: float = 0.95,
+    confidence_level: float = 0.95,
     n_jobs: int | None = None,
     random_state: RandomState = None,
 ) -> pd.DataFrame:
@@ -137,7 +137,7 @@ def leakage_report(
         Their sensitive features.
     cv : int, splitter or iterable of splits, default=5
         The folds when there are no test rows.
-    confidence : float, default=0.95
+    confidence_level : float, default=0.95
         Level of the intervals.
     n_jobs : int, default=None
         Number of attackers trained at once.
@@ -149,7 +149,7 @@ def leakage_report(
     pandas.DataFrame
         One row per attribute and attacker, with the columns
 
-        - ``accuracy``, and its exact binomial interval ``accuracy_low``, ``accuracy_high``,
+        - ``accuracy``, and its exact binomial interval ``accuracy_lower``, ``accuracy_upper``,
         - ``majority``: share of the largest group among the scored rows; ``advantage``: accuracy minus majority,
         - ``balanced_accuracy``: mean over the groups of the share that is recognised (guessing: 1 / ``n_groups``),
         - ``auc``: area under the ROC curve, for more than two groups the mean of one against the rest
@@ -180,32 +180,36 @@ def leakage_report(
     >>> bool(report.accuracy["linear"] < 0.6 < 0.85 < report.accuracy["strongest"])
     True
     """
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence must lie between 0 and 1; got {confidence!r}.")
+    if not 0 < confidence_level < 1:
+        raise ValueError(f"confidence_level must lie between 0 and 1; got {confidence_level!r}.")
     stream = random_stream(random_state)
     attackers = named_attackers(probe)
-    arena = make_arena(H, sensitive_features, H_test, sensitive_features_test, cv, stream)
-    columns = dict(zip(arena.groups.names, arena.groups.codes.T))
+    attacked = check_attacked_rows(H, sensitive_features, H_test, sensitive_features_test, cv, stream)
+    columns = dict(zip(attacked.groups.names, attacked.groups.indices.T))
     if len(columns) > 1:
-        crossed = arena.groups.intersection()
-        columns[crossed.names[0]] = crossed.codes[:, 0]
+        crossed = attacked.groups.intersection()
+        columns[crossed.names[0]] = crossed.indices[:, 0]
     table = []
-    for attribute, codes in columns.items():
-        splits = arena.splits_of(codes)
-        attacks = run_attacks(arena, codes, splits, attackers, stream, n_jobs)
-        truth, part = _scored(codes, splits)
+    for attribute, indices in columns.items():
+        splits = attacked.splits_of(indices)
+        attacks = run_attacks(attacked, indices, splits, attackers, stream, n_jobs)
+        truth, part = _scored(indices, splits)
         if len(attacks) > 1:
             attacks["strongest"] = strongest(attacks, truth, part)
         table += [
-            {"attribute": attribute, "attacker": name, **_figures(attack, truth, int(codes.max()) + 1, confidence)}
+            {
+                "attribute": attribute,
+                "attacker": name,
+                **_figures(attack, truth, int(indices.max()) + 1, confidence_level),
+            }
             for name, attack in attacks.items()
         ]
     return pd.DataFrame(table, columns=_COLUMNS)
 
 
-def _scored(codes: np.ndarray, splits: list) -> tuple[np.ndarray, np.ndarray]:
+def _scored(indices: np.ndarray, splits: list) -> tuple[np.ndarray, np.ndarray]:
     """Groups of the scored rows, and the part each belongs to when the strongest attacker is chosen."""
-    truth = np.concatenate([codes[test] for _, test in splits])
+    truth = np.concatenate([indices[test] for _, test in splits])
     if len(splits) > 1:
         return truth, np.repeat(np.arange(len(splits)), [len(test) for _, test in splits])
     part = np.empty(len(truth), dtype=np.intp)
@@ -233,15 +237,15 @@ def strongest(attacks: dict[str, Attack], truth: np.ndarray, part: np.ndarray) -
     return Attack(predicted, scores)
 
 
-def _figures(attack: Attack, truth: np.ndarray, n_groups: int, confidence: float) -> dict[str, float]:
+def _figures(attack: Attack, truth: np.ndarray, n_groups: int, confidence_level: float) -> dict[str, float]:
     n, hits = len(truth), int(np.sum(attack.predicted == truth))
     sizes = np.bincount(truth, minlength=n_groups)
     recognised = np.bincount(truth[attack.predicted == truth], minlength=n_groups)[sizes > 0] / sizes[sizes > 0]
-    low, high = proportion_bounds(hits, n, (1 - confidence) / 2)
+    low, high = proportion_bounds(hits, n, (1 - confidence_level) / 2)
     return {
         "accuracy": hits / n,
-        "accuracy_low": float(low),
-        "accuracy_high": float(high),
+        "accuracy_lower": float(low),
+        "accuracy_upper": float(high),
         "majority": sizes.max() / n,
         "advantage": hits / n - sizes.max() / n,
         "balanced_accuracy": float(recognised.mean()),

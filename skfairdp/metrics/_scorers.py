@@ -11,11 +11,11 @@ from sklearn.metrics import make_scorer
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import MetadataRequest
 
+from skfairdp._sklearn import routing_enabled
 from skfairdp.exceptions import SensitiveFeaturesNotRoutedError
 from skfairdp.metrics._code_length import online_code_length
 from skfairdp.metrics._group_fairness import accuracy_gap, grms, tpr_gap, worst_group_accuracy
 from skfairdp.metrics._leakage import leakage_score
-from skfairdp.metrics._routing import how_to_pass_groups
 
 # What make_scorer makes. A search lets scorers of this class share one call of predict, and every call of a
 # private model is a release: a fairness scorer beside the accuracy must not cost a second one.
@@ -310,3 +310,17 @@ accuracy_gap_scorer = SensitiveScorer("accuracy_gap_scorer", accuracy_gap, great
 worst_group_accuracy_scorer = SensitiveScorer(
     "worst_group_accuracy_scorer", worst_group_accuracy, greater_is_better=True
 )
+
+
+def how_to_pass_groups() -> str:
+    """Say what to do, as scikit-learn is set now, so that the sensitive features reach a scorer."""
+    if routing_enabled():
+        return (
+            "pass them to the search, search.fit(X, y, sensitive_features=...), or to cross_validate through "
+            "params={'sensitive_features': ...}"
+        )
+    return (
+        "scikit-learn passes them on only when metadata routing is enabled, so call "
+        "sklearn.set_config(enable_metadata_routing=True) before the search, and then "
+        "search.fit(X, y, sensitive_features=...)"
+    )

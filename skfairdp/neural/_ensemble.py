@@ -12,9 +12,9 @@ from itertools import pairwise
 import numpy as np
 import torch
 
-from skfairdp._rng import RandomStream
 from skfairdp.neural._random import torch_generator
 from skfairdp.neural._threads import limit_threads
+from skfairdp.random import RandomStream
 
 _PREDICT_ELEMENTS = 1 << 24  # activations held at a time
 

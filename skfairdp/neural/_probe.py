@@ -12,10 +12,10 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skfairdp._base import SkfairdpEstimator
-from skfairdp._rng import RandomState, random_stream
 from skfairdp._sklearn import Interval, fit_context
 from skfairdp.neural._random import torch_generator
 from skfairdp.neural._threads import limit_threads
+from skfairdp.random import RandomState, random_stream
 
 _CHUNK = 8192  # rows per block in predict_proba, so that memory does not grow with the number of rows
 _CHECKED_ROWS = 4096  # left-out rows that decide when to stop; more would not decide otherwise

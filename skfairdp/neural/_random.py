@@ -1,8 +1,8 @@
-"""Random numbers for torch, taken from a :class:`~skfairdp._rng.RandomStream`."""
+"""Random numbers for torch, taken from a :class:`~skfairdp.random.RandomStream`."""
 
 import torch
 
-from skfairdp._rng import RandomStream
+from skfairdp.random import RandomStream
 
 
 def torch_generator(stream: RandomStream) -> torch.Generator:
@@ -24,7 +24,7 @@ def torch_generator(stream: RandomStream) -> torch.Generator:
     Examples
     --------
     >>> import torch
-    >>> from skfairdp._rng import random_stream
+    >>> from skfairdp.random import random_stream
     >>> first, second = (torch_generator(random_stream(0)) for _ in range(2))
     >>> bool((torch.rand(3, generator=first) == torch.rand(3, generator=second)).all())
     True

@@ -70,7 +70,8 @@ class INLPEraser(OneToOneFeatureMixin, TransformerMixin, SkfairdpEstimator):
 
     Examples
     --------
-    >>> from skfairdp import INLPEraser, make_biased_classification
+    >>> from skfairdp import INLPEraser
+    >>> from skfairdp.datasets import make_biased_classification
     >>> data = make_biased_classification(n_samples=2000, group_shift=2.0, random_state=0)
     >>> eraser = INLPEraser(n_iterations=5).fit(data.data, sensitive_features=data.sensitive_features)
     >>> eraser.advantages_[0] > 0.2, eraser.advantages_[-1] < 0.02
@@ -108,7 +109,7 @@ class INLPEraser(OneToOneFeatureMixin, TransformerMixin, SkfairdpEstimator):
         """
         X = validate_data(self, X, dtype=np.float64)
         groups = groups_to_erase(sensitive_features, len(X), self)
-        columns = [column for column in groups.codes.T if np.ptp(column) > 0]
+        columns = [column for column in groups.indices.T if np.ptp(column) > 0]
         base = LogisticRegression(max_iter=1000) if self.estimator is None else self.estimator
 
         mean = column_means(X)

@@ -62,7 +62,8 @@ class LEACEEraser(OneToOneFeatureMixin, TransformerMixin, SkfairdpEstimator):
     Examples
     --------
     >>> from sklearn.linear_model import LogisticRegression
-    >>> from skfairdp import LEACEEraser, make_biased_classification
+    >>> from skfairdp import LEACEEraser
+    >>> from skfairdp.datasets import make_biased_classification
     >>> data = make_biased_classification(n_samples=2000, group_shift=2.0, random_state=0)
     >>> z = data.sensitive_features
     >>> erased = LEACEEraser().fit_transform(data.data, sensitive_features=z)
@@ -125,7 +126,7 @@ class LEACEEraser(OneToOneFeatureMixin, TransformerMixin, SkfairdpEstimator):
         groups = groups_to_erase(sensitive_features, len(X), self)
         moments: GroupMoments = GroupMoments(X.shape[1]) if first else self._moments
         keys = [[(name, label) for label in labels] for name, labels in zip(groups.names, groups.labels)]
-        moments.add(X, groups.codes, keys)
+        moments.add(X, groups.indices, keys)
         self._moments = moments
         self.mean_ = moments.mean
         left, right = leace_projection(moments.covariance, moments.cross_covariance, self.tol)

@@ -11,7 +11,6 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import FLOAT_DTYPES, check_is_fitted, validate_data
 
 from skfairdp._base import SkfairdpEstimator
-from skfairdp._rng import noise_stream
 from skfairdp._sklearn import Interval, StrOptions, check_feature_names_in, fit_context
 from skfairdp._validation import check_epsilon
 from skfairdp.accounting import ONE_RELEASE, REFUSED_TABLES, TRAINING_DATA
@@ -33,6 +32,7 @@ from skfairdp.mechanisms import (
     sue_channel,
 )
 from skfairdp.preprocessing._statistics import read_statistics
+from skfairdp.random import noise_stream
 from skfairdp.release import ReleaseTransformerMixin
 
 _STATISTICS = "the rows given to fit, whose mean and scale shape every code (give standardize public ones instead)"

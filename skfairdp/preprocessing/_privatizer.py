@@ -7,9 +7,9 @@ from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from skfairdp._base import SkfairdpEstimator
-from skfairdp._rng import noise_stream
 from skfairdp.accounting import ONE_RELEASE, REFUSED_TABLES, TRAINING_DATA
 from skfairdp.mechanisms import GaussianMechanism, LaplaceMechanism
+from skfairdp.random import noise_stream
 from skfairdp.release import ReleaseTransformerMixin
 
 _DTYPES = (np.float64, np.float32)

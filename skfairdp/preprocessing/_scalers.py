@@ -9,10 +9,10 @@ from sklearn.base import OneToOneFeatureMixin, TransformerMixin, clone
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from skfairdp._base import SkfairdpEstimator
-from skfairdp._rng import noise_stream
 from skfairdp._sklearn import fit_context
 from skfairdp.accounting import ONE_RELEASE, REFUSED_TABLES
 from skfairdp.mechanisms import bounded_sums
+from skfairdp.random import noise_stream
 from skfairdp.release import ReleaseMixin, check_public_rows
 
 _BOUNDS = "the bounds, which must not have been chosen by looking at the rows"

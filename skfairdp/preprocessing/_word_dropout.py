@@ -12,11 +12,11 @@ from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skfairdp._base import SkfairdpEstimator
-from skfairdp._rng import noise_stream
 from skfairdp._sklearn import Interval, fit_context
 from skfairdp._validation import check_documents
 from skfairdp.accounting import PrivacyGuarantee, ReleaseEvent, amplify_by_dropout
 from skfairdp.mechanisms import SensitiveWords, dropout_count, mask_words
+from skfairdp.random import noise_stream
 
 
 class WordDropout(TransformerMixin, SkfairdpEstimator):

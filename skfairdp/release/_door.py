@@ -6,9 +6,9 @@ from typing import Any
 from sklearn.utils.validation import check_is_fitted
 
 from skfairdp._process import process_token
-from skfairdp._rng import RandomStream
 from skfairdp.accounting import PrivacyGuarantee, carried_ledgers, charge_release, receive_ledgers
 from skfairdp.mechanisms import Mechanism
+from skfairdp.random import RandomStream
 from skfairdp.release._pipelines import price_in_program, undone_by
 
 _STATE_KEY = "_ledgers_of_sender"
@@ -35,7 +35,7 @@ class ReleaseMixin:
     >>> from sklearn.utils.validation import validate_data
     >>> from skfairdp.accounting import PrivacyLedger
     >>> from skfairdp.mechanisms import laplace_mechanism
-    >>> from skfairdp._rng import noise_stream
+    >>> from skfairdp.random import noise_stream
     >>> from skfairdp.release import ReleaseMixin
     >>> class Clipped(ReleaseMixin, TransformerMixin, BaseEstimator):
     ...     def fit(self, X, y=None):

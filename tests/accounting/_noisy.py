@@ -8,9 +8,9 @@ from sklearn.base import TransformerMixin
 from sklearn.utils.validation import validate_data
 
 from skfairdp._base import SkfairdpEstimator
-from skfairdp._rng import noise_stream
 from skfairdp.accounting import ReleaseEvent
 from skfairdp.mechanisms import Mechanism
+from skfairdp.random import noise_stream
 from skfairdp.release import ReleaseMixin
 
 

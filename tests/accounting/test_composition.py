@@ -9,7 +9,6 @@ from dp_accounting.pld import common, privacy_loss_distribution
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skfairdp._rng import SeedIdentity
 from skfairdp.accounting import (
     PrivacyGuarantee,
     ReleaseEvent,
@@ -22,6 +21,7 @@ from skfairdp.accounting import (
     pure_rdp,
     renyi_epsilon,
 )
+from skfairdp.random import SeedIdentity
 
 
 def pure(epsilon, **words):

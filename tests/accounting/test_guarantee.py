@@ -7,8 +7,8 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
-from skfairdp._rng import SeedIdentity, random_stream
 from skfairdp.accounting import PrivacyGuarantee, ReleaseEvent
+from skfairdp.random import SeedIdentity, random_stream
 
 SEEDED = PrivacyGuarantee.of(ReleaseEvent(8.0, seed=SeedIdentity("a", "b")), mechanism="laplace")
 

@@ -21,7 +21,6 @@ from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from skfairdp._rng import SeedIdentity
 from skfairdp.accounting import (
     PrivacyGuarantee,
     PrivacyLedger,
@@ -32,6 +31,7 @@ from skfairdp.accounting import (
     gaussian_mu,
 )
 from skfairdp.exceptions import BudgetExceededError
+from skfairdp.random import SeedIdentity
 from tests.accounting._noisy import Noisy
 
 X = np.random.default_rng(0).normal(size=(40, 3))

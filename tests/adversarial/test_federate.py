@@ -16,12 +16,11 @@ from sklearn.preprocessing import StandardScaler
 from skorch.callbacks import Callback, EarlyStopping
 from torch import nn
 
-import skfairdp
 from skfairdp import FederateClassifier, RelaxationThreshold
-from skfairdp._rng import random_stream
 from skfairdp.adversarial._rows import merge_rows
 from skfairdp.exceptions import MissingSensitiveFeaturesWarning
-from skfairdp.metrics import tpr_gap
+from skfairdp.metrics import tpr_gap, tpr_gap_scorer
+from skfairdp.random import random_stream
 
 PLAIN = {"epsilon": math.inf, "adversary_weight": 0.0}
 
@@ -390,7 +389,7 @@ def test_grid_search_with_routed_groups():
         search = GridSearchCV(
             make_pipeline(StandardScaler(), clf),
             {"federateclassifier__epsilon": [4.0, 50.0], "federateclassifier__adversary_weight": [0.5]},
-            scoring={"accuracy": "accuracy", "tpr_gap": skfairdp.tpr_gap_scorer},
+            scoring={"accuracy": "accuracy", "tpr_gap": tpr_gap_scorer},
             refit=RelaxationThreshold(0.01),
             cv=2,
         )

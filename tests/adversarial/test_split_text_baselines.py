@@ -13,7 +13,8 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 
-from skfairdp import BagOfEmbeddingsEncoder, FederateClassifier, PrivacyLedger, WordDropout, federate_baselines
+from skfairdp import BagOfEmbeddingsEncoder, FederateClassifier, PrivacyLedger, WordDropout
+from skfairdp.adversarial import federate_baselines
 
 
 @pytest.fixture(scope="module")

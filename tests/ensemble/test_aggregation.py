@@ -8,11 +8,11 @@ import pytest
 from sklearn.tree import DecisionTreeClassifier
 
 from skfairdp import PATEClassifier, audit_epsilon
-from skfairdp._rng import random_stream
 from skfairdp.accounting import binary_vote_rdp, gaussian_epsilon, gaussian_mu, renyi_epsilon
 from skfairdp.ensemble._students import student_targets
 from skfairdp.ensemble._teachers import partition
 from skfairdp.mechanisms import vote_mechanism
+from skfairdp.random import random_stream
 
 
 def plan(labels, *, epsilon=1.0, delta=1e-5, noise_scale=None, m=200, n_classes=2, k=150, asked=None, **more):

@@ -19,8 +19,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.tree import DecisionTreeClassifier
 
-from skfairdp import BudgetExceededError, PATEClassifier, PrivacyLeakWarning, PrivacyLedger
+from skfairdp import PATEClassifier, PrivacyLedger
 from skfairdp.ensemble._logistic_students import solve_students
+from skfairdp.exceptions import BudgetExceededError, PrivacyLeakWarning
 
 TREE = DecisionTreeClassifier(max_depth=3)
 

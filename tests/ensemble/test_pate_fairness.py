@@ -11,10 +11,10 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 from skfairdp import PATEClassifier, pate_fairness
-from skfairdp._rng import random_stream
 from skfairdp.ensemble._logistic_students import solve_students, student_probabilities
 from skfairdp.ensemble._repeats import draw_targets
 from skfairdp.mechanisms import vote_mechanism
+from skfairdp.random import random_stream
 
 
 def data(n=2000, n_classes=2, seed=0):

@@ -5,15 +5,8 @@ import numpy as np
 import pytest
 from sklearn.tree import DecisionTreeClassifier
 
-from skfairdp import (
-    BoundaryDisplay,
-    FlippingDisplay,
-    InputNormDisplay,
-    PATEClassifier,
-    PATESweepDisplay,
-    SoftLabelDisplay,
-    pate_fairness,
-)
+from skfairdp import PATEClassifier, pate_fairness
+from skfairdp.inspection import BoundaryDisplay, FlippingDisplay, InputNormDisplay, PATESweepDisplay, SoftLabelDisplay
 
 
 @pytest.fixture(autouse=True)

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skfairdp._rng import random_stream
 from skfairdp.mechanisms._alias import WHOLE, AliasTable, build_alias, check_alias
+from skfairdp.random import random_stream
 
 
 class Script:

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from skfairdp._rng import random_stream
 from skfairdp.mechanisms._codes import _TOTAL, _cumulative, code_mechanism, code_probabilities, draw_codes
+from skfairdp.random import random_stream
 
 
 def integer_weights(s, epsilon):

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skfairdp._rng import random_stream
 from skfairdp.mechanisms import SensitiveWords, dropout_count, mask_words
+from skfairdp.random import random_stream
 
 
 class CountingStream:

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from skfairdp._rng import random_stream
 from skfairdp.mechanisms import farthest_pairs, l1_sensitivity, l2_sensitivity, normalise
+from skfairdp.random import random_stream
 
 NORMS = ["l1", "l2", "minmax", "clip"]
 #: How many of the pairs, from the front, are at the largest distance.

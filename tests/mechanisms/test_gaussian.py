@@ -9,12 +9,12 @@ import pytest
 from scipy import stats
 from scipy.special import ndtr
 
-from skfairdp._rng import random_stream
 from skfairdp.accounting import gaussian_delta, gaussian_mu
 from skfairdp.mechanisms import _gaussian as module
 from skfairdp.mechanisms import gaussian_mechanism, gaussian_release, normalise, rounded_gaussian
 from skfairdp.mechanisms._alias import WHOLE
 from skfairdp.mechanisms._gaussian import ETA, TABLE_REACH, TABLE_SCALE, TAU, GaussianNoise, gaussian_table, spread
+from skfairdp.random import random_stream
 
 ALARM = 1e-4  # chance that a correct sampler fails a test of fit; seeds are fixed, so it either does or does not
 

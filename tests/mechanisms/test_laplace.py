@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skfairdp._rng import random_stream
 from skfairdp.mechanisms import _laplace as module
 from skfairdp.mechanisms import (
     discrete_laplace,
@@ -20,6 +19,7 @@ from skfairdp.mechanisms import (
 )
 from skfairdp.mechanisms._alias import WHOLE
 from skfairdp.mechanisms._laplace import LaplaceNoise, laplace_noise, laplace_scale
+from skfairdp.random import random_stream
 
 ALARM = 1e-4  # chance that a correct sampler fails a test of fit; seeds are fixed, so it either does or does not
 

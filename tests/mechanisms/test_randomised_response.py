@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skfairdp._rng import random_stream
 from skfairdp.mechanisms import (
     BinaryChannel,
     _randomised_response,
@@ -23,6 +22,7 @@ from skfairdp.mechanisms import (
     sue_channel,
 )
 from skfairdp.mechanisms._randomised_response import TWO_64, bernoulli, threshold
+from skfairdp.random import random_stream
 
 EXACT = {"sue": sue_channel, "oue": oue_channel, "ome": ome_channel}
 

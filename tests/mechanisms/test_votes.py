@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.stats import kstest, norm
 
-from skfairdp._rng import random_stream
 from skfairdp.mechanisms import binary_labels, binary_slack, hard_labels, noisy_votes, soft_labels, vote_slack
+from skfairdp.random import random_stream
 
 VOTES = np.tile([100, 40, 10], (20_000, 1))
 

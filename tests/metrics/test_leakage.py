@@ -43,7 +43,7 @@ def test_attack_works_on_a_signal_and_is_at_chance_on_noise(probe):
     assert low < leakage_score(H, z, probe=probe, cv=3, random_state=0) < high
 
 
-def test_a_scorer_that_looks_at_its_training_rows_would_be_seen():
+def test_scorer_that_reads_training_rows_is_caught():
     """The planted fault: on noise, an attacker scored on the rows it was trained on is far outside the band."""
     H, z = noise()
     _, high = chance_band(len(z))
@@ -98,8 +98,8 @@ def test_report_figures_against_scikit_learn():
     assert row.majority == pytest.approx(np.mean(z[500:] == "a"))
     assert row.advantage == pytest.approx(row.accuracy - row.majority)
     hits = round(row.accuracy * 400)
-    assert binom.sf(hits - 1, 400, row.accuracy_low) == pytest.approx(0.025)
-    assert binom.cdf(hits, 400, row.accuracy_high) == pytest.approx(0.025)
+    assert binom.sf(hits - 1, 400, row.accuracy_lower) == pytest.approx(0.025)
+    assert binom.cdf(hits, 400, row.accuracy_upper) == pytest.approx(0.025)
     assert (row.n_groups, row.n_scored) == (3, 400)
 
 
@@ -116,15 +116,15 @@ def test_perfect_and_hopeless_attackers_have_whole_intervals():
     report = leakage_report(
         H, z, probe=["majority", KNeighborsClassifier(1)], cv=KFold(2, shuffle=True, random_state=0)
     )
-    assert report.accuracy_high.max() == 1.0
+    assert report.accuracy_upper.max() == 1.0
     swapped = leakage_report(
         H, z, probe=KNeighborsClassifier(1), H_test=H, sensitive_features_test=1 - z, random_state=0
     )
-    assert swapped.accuracy[0] == 0 == swapped.accuracy_low[0]
+    assert swapped.accuracy[0] == 0 == swapped.accuracy_lower[0]
     assert swapped.auc[0] == 0
 
 
-def test_strongest_is_chosen_on_other_rows_than_it_is_scored_on():
+def test_strongest_attacker_is_chosen_on_other_rows():
     """Two hundred attackers that guess: the best of them looks strong, and chosen honestly it is at chance."""
     rng = np.random.default_rng(0)
     truth = rng.integers(0, 2, 400)
@@ -230,8 +230,8 @@ def test_bad_input_is_named(function, arguments, message):
 
 
 def test_confidence_is_checked():
-    with pytest.raises(ValueError, match="confidence must lie"):
-        leakage_report(np.zeros((4, 1)), [0, 1, 0, 1], confidence=95)
+    with pytest.raises(ValueError, match="confidence_level must lie"):
+        leakage_report(np.zeros((4, 1)), [0, 1, 0, 1], confidence_level=95)
 
 
 def test_given_probe_is_not_changed():

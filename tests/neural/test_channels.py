@@ -7,9 +7,9 @@ import pytest
 import torch
 from scipy import stats
 
-from skfairdp._rng import random_stream
 from skfairdp.mechanisms import OpenMechanism, code_mechanism, code_probabilities, laplace_mechanism
 from skfairdp.neural import CodeChannel, LaplaceChannel, OpenChannel
+from skfairdp.random import random_stream
 
 
 def codes(epsilon, n_codes, n_classes):

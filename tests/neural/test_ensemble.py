@@ -5,9 +5,9 @@ import pytest
 import torch
 from sklearn.neural_network import MLPClassifier
 
-from skfairdp._rng import random_stream
 from skfairdp.neural._ensemble import _gradients, _initial_parameters, train_ensemble
 from skfairdp.neural._random import torch_generator
+from skfairdp.random import random_stream
 
 SETTINGS = {"hidden_sizes": (16, 8), "max_epochs": 30, "batch_size": 32, "learning_rate": 0.01, "weight_decay": 1e-4}
 

@@ -16,8 +16,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from benchmarks.case_probe import representations
-from skfairdp._rng import random_stream
 from skfairdp.neural import ProbeClassifier, limit_threads, torch_generator
+from skfairdp.random import random_stream
 
 
 @parametrize_with_checks([ProbeClassifier(max_steps=200)])

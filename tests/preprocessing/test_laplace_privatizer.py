@@ -19,8 +19,9 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skfairdp import LaplacePrivatizer, OverclaimedPrivacyWarning
+from skfairdp import LaplacePrivatizer
 from skfairdp.accounting import compose
+from skfairdp.exceptions import OverclaimedPrivacyWarning
 from skfairdp.mechanisms import normalise
 from skfairdp.release import _door
 

@@ -18,8 +18,9 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skfairdp import OMEEncoder, OverclaimedPrivacyWarning
+from skfairdp import OMEEncoder
 from skfairdp.accounting import PrivacyLedger
+from skfairdp.exceptions import OverclaimedPrivacyWarning
 from skfairdp.mechanisms import BinaryChannel, _fixed_point, decode_bits, encode_bits, largest_randomization_factor
 
 PROTOCOLS = ["ome", "oue", "sue", "optimal"]

@@ -23,9 +23,9 @@ from skfairdp import (
     WordDropout,
     audit_epsilon,
 )
-from skfairdp._rng import random_stream
 from skfairdp.accounting import PrivacyGuarantee, compose
 from skfairdp.mechanisms import code_mechanism, laplace_mechanism, vote_mechanism
+from skfairdp.random import random_stream
 
 RNG = np.random.default_rng(0)
 

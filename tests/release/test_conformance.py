@@ -20,11 +20,11 @@ from skfairdp import (
     PrivacyLedger,
     PrivateScaler,
 )
-from skfairdp._rng import RandomStream, noise_stream
 from skfairdp.accounting import compose
 from skfairdp.adversarial._split import FederateEncoder
 from skfairdp.exceptions import BudgetExceededError
 from skfairdp.mechanisms import Mechanism, laplace_mechanism
+from skfairdp.random import RandomStream, noise_stream
 from skfairdp.release import ReleaseMixin, _door
 
 RNG = np.random.default_rng(0)

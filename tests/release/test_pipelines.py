@@ -26,9 +26,9 @@ from skfairdp import (
     PrivateScaler,
     PublicScaler,
     audit_epsilon,
-    make_biased_classification,
     pipeline_guarantee,
 )
+from skfairdp.datasets import make_biased_classification
 from skfairdp.exceptions import BudgetExceededError
 from skfairdp.release import find_mixed_rows
 

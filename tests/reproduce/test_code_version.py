@@ -40,7 +40,7 @@ FILES_OF_A_SMALL_TREE = {
     "skfairdp/neural/_net.py": "RATE = 0.1\n",
     "skfairdp/mechanisms/__init__.py": "from skfairdp.mechanisms._draw import draw\n",
     "skfairdp/mechanisms/_draw.py": "def draw(seed):\n    from skfairdp.neural import RATE\n    return RATE * seed\n",
-    "skfairdp/report.py": "from skfairdp.mechanisms import draw\nTITLE = 'audit'\n",
+    "skfairdp/cli.py": "from skfairdp.mechanisms import draw\nTITLE = 'demo'\n",
 }
 
 
@@ -87,7 +87,7 @@ def test_changed_code_changes_version(tree, name, old, new):
         ("benchmarks/tables.py", "str(frame)", "repr(frame)"),
         ("benchmarks/vectors.py", "UNUSED = 1", "UNUSED = 2"),
         ("skfairdp/mechanisms/_draw.py", "return RATE", "# as printed\n    return RATE"),
-        ("skfairdp/report.py", "'audit'", "'report'"),
+        ("skfairdp/cli.py", "'demo'", "'show'"),
         ("skfairdp/__init__.py", "'1'", "'2'"),
     ],
 )

@@ -1,0 +1,243 @@
+"""One pair of inputs under attack: its releases, how they are scored, and how much the pair promises."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from skfairdp.epsilon_audit._bounds import choose_event
+from skfairdp.epsilon_audit._dependence import MAX_ROWS, Run, describe
+from skfairdp.epsilon_audit._distinguishers import train_distinguishers
+from skfairdp.epsilon_audit._draws import Draws, check_different, is_mechanism
+from skfairdp.epsilon_audit._quick_scores import Score, least_varying_column, train_quick
+from skfairdp.epsilon_audit._worst_case import pair_that_moves
+from skfairdp.random import RandomStream
+
+_SCORES = ("auto", "likelihood", "trained", "all")
+#: A distinguisher is trained on at most this many releases of each input, and this many values in all.
+_MAX_TRAINING_ROWS = 60_000
+_MAX_TRAINING_VALUES = 6_000_000
+_MIN_TRAINING_ROWS = 50
+#: Quick scores learn no more from more rows than this, and pairs are compared by no more.
+_MAX_QUICK_ROWS = 4000
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """What orders the outputs.
+
+    Attributes
+    ----------
+    given : callable or None
+        A function of the outputs alone.
+    ratio : callable or None
+        The release's own ``log_likelihood_ratio(y, x, x_prime)``.
+    learns : {"nothing", "quick", "everything"}
+        Which scores are learned from releases.
+    """
+
+    given: Score | None
+    ratio: Callable[[np.ndarray, Any, Any], np.ndarray] | None
+    learns: str
+
+    @classmethod
+    def read(cls, score: Any, release: Any) -> "Scoring":
+        """Read the argument ``score`` of an audit of this release."""
+        if callable(score):
+            return cls(score, None, "nothing")
+        if score not in _SCORES:
+            raise ValueError(f"score must be a function of the outputs or one of {_SCORES}; got {score!r}.")
+        ratio = getattr(release, "log_likelihood_ratio", None)
+        if is_mechanism(release):  # which takes tables only
+            ratio = _of_tables(release.log_likelihood_ratio)
+        if score == "likelihood" and ratio is None:
+            raise ValueError(
+                "score='likelihood' needs a release with log_likelihood_ratio(y, x, x_prime); "
+                f"{type(release).__name__} has none. Use score='trained', or give a function of the outputs."
+            )
+        if score == "trained" or ratio is None:
+            return cls(None, None, "everything")
+        return cls(None, ratio, {"likelihood": "nothing", "auto": "quick", "all": "everything"}[score])
+
+
+class Attack:
+    """Two neighbouring inputs, and independent releases of each.
+
+    Parameters
+    ----------
+    function : callable
+        Rows in, one output per row.
+    x, x_prime : str or ndarray of shape (n_features,)
+    scoring : Scoring
+    rows_per_call : int or None
+    columns : list of str or None
+        The feature names that the release was fitted with.
+    """
+
+    def __init__(
+        self,
+        function: Callable[[Any], Any],
+        x: Any,
+        x_prime: Any,
+        scoring: Scoring,
+        rows_per_call: int | None,
+        columns: list[str] | None,
+    ):
+        check_different(x, x_prime)
+        self.x, self.x_prime = x, x_prime
+        self._scoring = scoring
+        self._form: Any = None  # shape and type of the outputs
+        self._draws = [Draws(function, record, rows_per_call, columns) for record in (x, x_prime)]
+
+    def take(self, n: int) -> tuple[np.ndarray, np.ndarray]:
+        """Release both inputs ``n`` times."""
+        at_x, at_x_prime = (draws.take(n) for draws in self._draws)
+        self._see(at_x)
+        self._see(at_x_prime)
+        return at_x, at_x_prime
+
+    def room(self) -> int:
+        """How many releases to keep at once; if none was seen yet, one of each input is drawn to see how wide it is."""
+        if self._form is None:
+            self.take(1)
+        return max(_MIN_TRAINING_ROWS, _MAX_TRAINING_VALUES // max((1, *self._form[0])))
+
+    def _see(self, outputs: np.ndarray) -> None:
+        form = outputs.shape[1:], outputs.dtype.kind
+        if self._form is None:
+            self._form = form
+        if form != self._form:
+            raise ValueError(
+                f"release gave outputs of different shape or type for x and x_prime ({self._form} and {form}): their "
+                "shape alone tells them apart, so no epsilon holds."
+            )
+
+    def score_draws(self, n: int, scores: dict[str, Score]) -> tuple[list[dict[str, np.ndarray]], list[Run]]:
+        """Release both inputs ``n`` times and score them block by block, so that wide outputs need not be kept."""
+        found, runs = [], []
+        for record, draws in enumerate(self._draws):
+            parts: dict[str, list[np.ndarray]] = {name: [] for name in scores}
+            described: list[np.ndarray] = []
+            n_described = 0
+            for outputs in draws.blocks(n):
+                self._see(outputs)
+                for name, function in scores.items():
+                    parts[name].append(_apply(function, outputs, name))
+                if n_described < MAX_ROWS:
+                    described.append(describe(outputs[: MAX_ROWS - n_described]))
+                    n_described += len(described[-1])
+            found.append({name: np.concatenate(part) for name, part in parts.items()})
+            runs.append(Run(record, np.concatenate(described), draws.rows_per_call))
+        return found, runs
+
+    def learn(self, n: int, stream: RandomStream) -> tuple[dict[str, Score], int]:
+        """Learn scores from some of ``n`` releases of each input; return them, and how many releases it took."""
+        if self._scoring.learns == "nothing":
+            return self._fixed_scores(), 0
+        if self._scoring.learns == "quick":
+            n_training = min(n // 4, _MAX_QUICK_ROWS, self.room())
+            learned = train_quick(*self.take(n_training), stream)
+        else:
+            n_training = min(3 * n // 5, _MAX_TRAINING_ROWS, self.room())
+            learned = train_distinguishers(*self.take(n_training), stream)
+        return {**self._fixed_scores(), **learned}, n_training
+
+    def promise(self, n: int, stream: RandomStream, alpha: float, delta: float) -> tuple[float, np.ndarray]:
+        """How large a bound ``n`` releases of each input suggest, and those of x.
+
+        The slow distinguishers are not asked.
+        """
+        at_x, at_x_prime = outputs = self.take(n)
+        scores = self._fixed_scores()
+        if self._scoring.learns != "nothing":
+            scores.update(train_quick(at_x[: n // 2], at_x_prime[: n // 2], stream))
+            at_x, at_x_prime = at_x[n // 2 :], at_x_prime[n // 2 :]
+        bounds = [
+            choose_event(_apply(score, at_x, name), _apply(score, at_x_prime, name), alpha, delta)[1]
+            for name, score in scores.items()
+        ]
+        return max(bounds, default=0.0), outputs[0]
+
+    def _fixed_scores(self) -> dict[str, Score]:
+        """Scores that need no releases to learn from."""
+        if self._scoring.given is not None:
+            return {"given function": self._scoring.given}
+        ratio = self._scoring.ratio
+        if ratio is None:
+            return {}
+        return {"likelihood ratio": lambda outputs: _finite_ratio(ratio, outputs, self.x, self.x_prime)}
+
+
+def most_promising(
+    attacks: list[Attack], again: Callable[[Any, Any], Attack], n: int, stream: RandomStream, alpha: float, delta: float
+) -> tuple[Attack, int, int]:
+    """Compare attacks by a few releases each.
+
+    One more pair is added on the way: the one that moves only the coordinate whose released value varies least.
+    With many coordinates no fixed list has a pair for each, and a small noise shows only where it is alone.
+
+    Parameters
+    ----------
+    attacks : list of Attack
+    again : callable
+        Makes an attack on another pair.
+    n : int
+        Releases of each input that the comparison may use.
+    stream : RandomStream
+    alpha, delta : float
+
+    Returns
+    -------
+    attack : Attack
+    n_pairs : int
+        How many were compared.
+    n_used : int
+        Releases of each side that were used.
+    """
+    n_each = min(n // (len(attacks) + 1), 2 * _MAX_QUICK_ROWS, attacks[0].room())
+    first, outputs = attacks[0].promise(n_each, stream, alpha, delta)
+    promises = [first, *(one.promise(n_each, stream, alpha, delta)[0] for one in attacks[1:])]
+    suspect = _suspect(attacks, outputs)
+    if suspect is not None:
+        attacks = [*attacks, again(*suspect)]
+        promises.append(attacks[-1].promise(n_each, stream, alpha, delta)[0])
+    return attacks[int(np.argmax(promises))], len(attacks), n_each * len(attacks)
+
+
+def _suspect(attacks: list[Attack], outputs: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """The pair that moves the coordinate which varies least, unless it is there already, or outputs are no rows."""
+    pairs = [(one.x, one.x_prime) for one in attacks]
+    if outputs.dtype.kind != "f" or outputs.shape[1] != np.size(pairs[0][0]):
+        return None
+    pair = pair_that_moves(pairs, least_varying_column(outputs))
+    return None if pair is None or any(np.array_equal(pair[0], x) for x, _ in pairs) else pair
+
+
+def _of_tables(ratio: Callable) -> Callable:
+    return lambda outputs, x, x_prime: ratio(outputs, x[np.newaxis], x_prime[np.newaxis])
+
+
+def _apply(function: Score, outputs: np.ndarray, name: str) -> np.ndarray:
+    values = np.asarray(function(outputs), dtype=float).reshape(-1)
+    if len(values) != len(outputs):
+        raise ValueError(
+            f"score ({name}) must return one number per output: {len(outputs)} outputs were given, {len(values)} "
+            "numbers came back."
+        )
+    # nan gets a place in the order, so that an output that cannot be scored is an event like any other
+    missing = np.isnan(values)
+    return np.where(missing, -np.inf, values) if missing.any() else values
+
+
+def _finite_ratio(ratio: Callable, outputs: np.ndarray, x: Any, x_prime: Any) -> np.ndarray:
+    """Ask the release about the outputs it can know; one with nan or infinity in it is a fault, and scored as nan."""
+    if outputs.dtype.kind != "f":
+        return ratio(outputs, x, x_prime)
+    known = np.isfinite(outputs).all(axis=1)
+    if known.all():
+        return ratio(outputs, x, x_prime)
+    scores = np.full(len(outputs), np.nan)
+    if known.any():
+        scores[known] = ratio(outputs[known], x, x_prime)
+    return scores

@@ -1,0 +1,237 @@
+"""Accuracy against fairness, with privacy as colour."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from skfairdp.inspection._display_style import COLOUR_MAP, COLOURS, axes_of, quieten
+from skfairdp.model_selection import Metric, Results, undominated
+
+
+class TradeoffDisplay:
+    """Candidates by accuracy and fairness, the front that none of them beats, and the one a rule chose.
+
+    Make it with :meth:`from_cv_results` (a search) or :meth:`from_table` (any table of methods).
+
+    Parameters
+    ----------
+    accuracy, fairness : Metric
+        What the axes show.
+    colour : Metric or None
+        What the colour shows, leakage or epsilon for instance.
+    labels : sequence of str or None
+        A name beside each point.
+    chosen : int or None
+        The position of the candidate that a rule chose.
+    band : (float, float) or None
+        The accuracies among which the rule looked for the fairest.
+
+    Attributes
+    ----------
+    front : ndarray of bool
+        Which candidates no other candidate beats in both accuracy and fairness.
+    ax_, figure_ : matplotlib Axes, Figure
+        Where it was drawn last.
+
+    Examples
+    --------
+    >>> from skfairdp.inspection import TradeoffDisplay
+    >>> from skfairdp.model_selection import RelaxationThreshold
+    >>> table = {"accuracy": [0.90, 0.895, 0.86], "tpr_gap": [0.20, 0.05, 0.10]}
+    >>> display = TradeoffDisplay.from_table(table, rule=RelaxationThreshold(0.01))
+    >>> display.chosen, display.front.tolist()
+    (1, [True, True, False])
+    """
+
+    def __init__(
+        self,
+        accuracy: Metric,
+        fairness: Metric,
+        *,
+        colour: Metric | None = None,
+        labels: Sequence[str] | None = None,
+        chosen: int | None = None,
+        band: tuple[float, float] | None = None,
+    ):
+        self.accuracy = accuracy
+        self.fairness = fairness
+        self.colour = colour
+        self.labels = labels
+        self.chosen = chosen
+        self.band = band
+        self.shown = np.isfinite(accuracy.score) & np.isfinite(fairness.score)
+        self.front = np.zeros(len(self.shown), dtype=bool)
+        self.front[self.shown] = undominated(np.column_stack([accuracy.score, fairness.score])[self.shown])
+
+    @classmethod
+    def from_cv_results(
+        cls,
+        cv_results: Any,
+        *,
+        accuracy: str = "accuracy",
+        fairness: str = "tpr_gap",
+        colour: str | None = None,
+        rule: Any = None,
+        directions: Mapping[str, str] | None = None,
+        ax: Any = None,
+    ) -> "TradeoffDisplay":
+        """Draw the candidates of a search.
+
+        Parameters
+        ----------
+        cv_results : dict or DataFrame
+            ``search.cv_results_``.
+        accuracy, fairness : str
+            Keys of ``scoring``.
+        colour : str or None
+            A key of ``scoring``, or a column such as ``"param_laplaceprivatizer__epsilon"``.
+        rule : RelaxationThreshold, DistanceToOptimum, ParetoFront or None
+            What was given as ``refit``; marks its choice and, for a relaxation threshold, its band.
+        directions : dict of str to {"min", "max"} or None
+            Which metrics are better small, where the name does not tell.
+        ax : matplotlib Axes or None
+            Where to draw; ``None`` makes a new figure.
+
+        Returns
+        -------
+        TradeoffDisplay
+        """
+        return cls._from(cv_results, accuracy, fairness, colour, None, rule, directions, ax)
+
+    @classmethod
+    def from_table(
+        cls,
+        table: Any,
+        *,
+        accuracy: str = "accuracy",
+        fairness: str = "tpr_gap",
+        colour: str | None = None,
+        label: str | None = None,
+        rule: Any = None,
+        directions: Mapping[str, str] | None = None,
+        ax: Any = None,
+    ) -> "TradeoffDisplay":
+        """Draw the rows of a table, one method or candidate each.
+
+        Parameters
+        ----------
+        table : dict or DataFrame
+            One row per method or candidate.
+        accuracy, fairness : str
+            Names of columns.
+        colour : str or None
+            Name of a column.
+        label : str or None
+            Name of the column whose text is written beside each point.
+        rule : RelaxationThreshold, DistanceToOptimum, ParetoFront or None
+            Marks its choice and, for a relaxation threshold, its band.
+        directions : dict of str to {"min", "max"} or None
+            Which columns are better small, where the name does not tell.
+        ax : matplotlib Axes or None
+            Where to draw; ``None`` makes a new figure.
+
+        Returns
+        -------
+        TradeoffDisplay
+        """
+        return cls._from(table, accuracy, fairness, colour, label, rule, directions, ax)
+
+    @classmethod
+    def _from(
+        cls,
+        table: Any,
+        accuracy: str,
+        fairness: str,
+        colour: str | None,
+        label: str | None,
+        rule: Any,
+        directions: Mapping[str, str] | None,
+        ax: Any,
+    ) -> "TradeoffDisplay":
+        # The colour has no direction of its own to be known, and none is needed to show it.
+        known = {**({} if colour is None else {colour: "max"}), **(directions or {})}
+        results = Results(table, directions)
+        accuracies = results.metric(accuracy)
+        chosen, band = None, None
+        if rule is not None:
+            chosen = int(rule(table))
+            threshold = getattr(rule, "threshold", None)
+            if threshold is not None:
+                best = float(np.nanmax(accuracies.value))
+                band = (best - threshold, best)
+        return cls(
+            accuracies,
+            results.metric(fairness),
+            colour=None if colour is None else _as_read(Results(table, known), colour),
+            labels=None if label is None else [str(text) for text in table[label]],
+            chosen=chosen,
+            band=band,
+        ).plot(ax=ax)
+
+    def plot(self, ax: Any = None) -> "TradeoffDisplay":
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None
+            Where to draw; ``None`` makes a new figure.
+
+        Returns
+        -------
+        TradeoffDisplay
+            This object.
+        """
+        ax = axes_of(ax)
+        x, y = self.accuracy.value, self.fairness.value
+        if self.band is not None:
+            ax.axvspan(*self.band, color="0.92", zorder=0, label="relaxation band")
+        on_front = np.flatnonzero(self.front)
+        on_front = on_front[np.argsort(x[on_front])]
+        ax.plot(x[on_front], y[on_front], color="0.45", linewidth=1.2, zorder=1, label="Pareto front")
+        if self.colour is None:
+            ax.scatter(x[self.shown], y[self.shown], s=45, color=COLOURS[0], zorder=2)
+        else:
+            points = ax.scatter(
+                x[self.shown],
+                y[self.shown],
+                c=self.colour.value[self.shown],
+                cmap=COLOUR_MAP,
+                s=45,
+                edgecolors="0.3",
+                linewidths=0.5,
+                zorder=2,
+            )
+            ax.figure.colorbar(points, ax=ax, label=_readable(self.colour.name))
+        if self.chosen is not None:
+            ax.scatter(
+                x[self.chosen],
+                y[self.chosen],
+                s=190,
+                facecolors="none",
+                edgecolors=COLOURS[1],
+                linewidths=2.2,
+                zorder=3,
+                label="chosen",
+            )
+        for k in np.flatnonzero(self.shown) if self.labels is not None else ():
+            ax.annotate(self.labels[k], (x[k], y[k]), xytext=(6, 5), textcoords="offset points", fontsize="small")
+        ax.set_xlabel(_readable(self.accuracy.name))
+        ax.set_ylabel(f"{_readable(self.fairness.name)}{' (smaller is fairer)' if self.fairness.negated else ''}")
+        ax.margins(0.12)
+        quieten(ax)
+        ax.legend(frameon=False)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+
+def _as_read(results: Results, name: str) -> Metric:
+    """Read a metric for its value alone: the score of a leakage is negative, its colour is not."""
+    metric = results.metric(name)
+    finite = metric.value[np.isfinite(metric.value)]
+    return Metric(name, np.abs(metric.value), False) if finite.size and (finite <= 0).all() else metric
+
+
+def _readable(name: str) -> str:
+    words = name.removeprefix("mean_test_").removeprefix("param_").split("__")[-1].split("_")
+    return " ".join(word.upper() if word in ("tpr", "fpr", "grms", "mdl") else word for word in words)

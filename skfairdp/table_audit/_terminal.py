@@ -1,0 +1,81 @@
+"""The findings on a terminal: plain text, coloured only where colours are seen."""
+
+import math
+import os
+import shutil
+import textwrap
+from typing import TYPE_CHECKING, Any
+
+from skfairdp.table_audit._progress import duration
+
+if TYPE_CHECKING:
+    from skfairdp.table_audit._result import TableAudit
+
+_BOLD, _GREEN, _DIM, _PLAIN = "\x1b[1m", "\x1b[32m", "\x1b[2m", "\x1b[0m"
+
+
+def has_colour(stream: Any) -> bool:
+    """Say whether a stream is a terminal that wants colours (https://no-color.org)."""
+    return bool(getattr(stream, "isatty", lambda: False)()) and "NO_COLOR" not in os.environ
+
+
+def epsilon_text(epsilon: float, delta: float) -> str:
+    """Write an epsilon with its delta."""
+    if math.isinf(epsilon):
+        return "none"
+    return f"{epsilon:.4g}" + (f" ({delta:.0e})" if delta > 0 else "")
+
+
+def summary(result: "TableAudit", colour: bool = False) -> str:
+    """Write verdict and table."""
+    bold, green, dim, plain = (_BOLD, _GREEN, _DIM, _PLAIN) if colour else ("", "", "", "")
+    width = min(100, max(60, shutil.get_terminal_size((100, 24)).columns))
+    verdict = result.verdict
+    lines = [f"{bold}{line}{plain}" for line in textwrap.wrap(printable(verdict.headline), width)]
+    for sentence in verdict.sentences:
+        lines += ["", *textwrap.wrap(printable(sentence), width)]
+    header, rows = _cells(result)
+    widths = [max(len(row[k]) for row in [header, *rows]) for k in range(len(header))]
+    lines += ["", f"{bold}{_line(header, widths)}{plain}"]
+    for name, row in zip(result.table.index, rows):
+        lines.append(f"{green}{_line(row, widths)}{plain}" if name == result.best else _line(row, widths))
+    guess = result.table["majority"].iloc[0]
+    lines += [
+        "",
+        f"{dim}* chosen: the fairest within {result.settings['relaxation_threshold']:g} of the best accuracy. "
+        f"Guessing the group is right for {guess:.1%}.{plain}",
+    ]
+    return "\n".join(lines)
+
+
+def _cells(result: "TableAudit") -> tuple[list[str], list[list[str]]]:
+    gap = "TPR gap" if result.fairness == "tpr_gap" else "GRMS"
+    header = ["", "method", "accuracy", "balanced", gap, "95%", "leakage", "epsilon", "protects", "training"]
+    rows = []
+    for name, row in result.table.iterrows():
+        rows.append(
+            [
+                "*" if name == result.best else " ",
+                printable(str(name)),
+                f"{row['accuracy']:.3f}",
+                f"{row['balanced_accuracy']:.3f}",
+                f"{row[result.fairness]:.3f}",
+                f"{row[f'{result.fairness}_lower']:.2f}-{row[f'{result.fairness}_upper']:.2f}",
+                f"{row['leakage']:.1%}",
+                epsilon_text(row["epsilon"], row["delta"]),
+                str(row["protects"]).split(",")[0],
+                duration(row["seconds"]),
+            ]
+        )
+    return header, rows
+
+
+def _line(cells: list[str], widths: list[int]) -> str:
+    left = {0, 1, 8}
+    parts = [cell.ljust(w) if k in left else cell.rjust(w) for k, (cell, w) in enumerate(zip(cells, widths))]
+    return "  ".join(parts).rstrip()
+
+
+def printable(text: str) -> str:
+    """Replace control characters, so that a column name cannot move the cursor."""
+    return "".join(c if c.isprintable() else "�" for c in text)

@@ -1,0 +1,61 @@
+"""Honest releases of many kinds, audited by default arguments: no more alarms than stated."""
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+from sklearn.base import clone
+
+from skfairdp.epsilon_audit import audit_epsilon
+from skfairdp.preprocessing import GaussianPrivatizer, LaplacePrivatizer, OMEEncoder
+from tests.epsilon_audit._releases import RandomisedResponse
+
+FEW_BITS = {"n_integer_bits": 0, "n_fraction_bits": 1, "standardize": False}
+KINDS = [
+    *(LaplacePrivatizer(epsilon=1.0, norm=norm) for norm in ("l1", "l2", "minmax", "clip")),
+    GaussianPrivatizer(epsilon=1.0, delta=0.05),
+    OMEEncoder(epsilon=1.0, **FEW_BITS),
+    "randomised response",
+]
+
+
+def honest(seed):
+    """A release and the arguments of its audit; the kind and the size go round with the seed."""
+    kind, width = KINDS[seed % len(KINDS)], (2, 3, 8, 20)[seed // len(KINDS) % 4]
+    if kind == "randomised response":
+        return RandomisedResponse(1.0, width, seed), {"x": [0], "x_prime": [1], "claimed": 1.0}
+    return clone(kind).set_params(random_state=seed).fit(np.zeros((1, width))), {}
+
+
+def alarms(seeds, accuses=lambda audit: audit.contradicts):
+    """How many audits accuse, and how many of them of dependence."""
+    audits = []
+    for seed in seeds:
+        release, arguments = honest(seed)
+        audits.append(audit_epsilon(release, n_trials=2000, random_state=seed, **arguments))
+    return sum(accuses(audit) for audit in audits), sum(audit.dependence is not None for audit in audits)
+
+
+def check(n_audits):
+    contradicted, dependent = alarms(range(n_audits))
+    print(f"{n_audits} honest audits: {contradicted} alarms, {dependent} of them about dependence")
+    # at the stated rates more than this happens once in a thousand runs of this test
+    assert contradicted <= binom.ppf(0.999, n_audits, 0.05)
+    assert dependent <= binom.ppf(0.999, n_audits, 0.0005)
+
+
+def test_honest_releases_are_rarely_contradicted():
+    check(56)
+
+
+def test_without_the_confidence_they_would_be():
+    """The control: the ratio of the counts themselves, without bounds, accuses often."""
+
+    def estimate(audit):
+        return np.log(max(audit.count_more, 1) / max(audit.count_less, 1)) > audit.claimed_epsilon
+
+    assert alarms(range(28), estimate)[0] > 3
+
+
+@pytest.mark.slow
+def test_three_hundred_honest_releases():
+    check(300)
