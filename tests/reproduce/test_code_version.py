@@ -127,7 +127,8 @@ print(*(module.__file__ for name, module in sys.modules.items() if name.startswi
 
 
 @pytest.mark.data
-@pytest.mark.parametrize("name", ["ome", "pate"])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["ome", "dpnr", "federate-adult", "pate"])
 def test_version_covers_loaded_files(data_home, name):
     command = [sys.executable, "-W", "ignore", "-c", PROGRAM, name]
     answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
