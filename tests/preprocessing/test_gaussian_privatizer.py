@@ -24,7 +24,7 @@ def H():
 
 @pytest.mark.parametrize(("epsilon", "delta", "ratio"), [(1.0, 1e-5, 3.730632), (8.0, 1e-6, 0.652935)])
 def test_the_receipt_is_that_of_what_runs(H, epsilon, delta, ratio):
-    privatizer = GaussianPrivatizer(epsilon, delta, clip_norm=3.0).fit(H)
+    privatizer = GaussianPrivatizer(epsilon, delta, radius=3.0).fit(H)
     privacy = privatizer.privacy_
     assert (privacy.epsilon, privacy.delta, privacy.mechanism) == (epsilon, delta, "gaussian")
     assert privatizer.sensitivity_ == 6.0
@@ -35,7 +35,7 @@ def test_the_receipt_is_that_of_what_runs(H, epsilon, delta, ratio):
 
 def test_noise_has_the_scale_that_the_object_names():
     H = np.random.default_rng(0).normal(size=(10_000, 6))
-    privatizer = GaussianPrivatizer(epsilon=3.0, clip_norm=2.0, random_state=1).fit(H)
+    privatizer = GaussianPrivatizer(epsilon=3.0, radius=2.0, random_state=1).fit(H)
     noise = (privatizer.transform(H) - normalise(H, "l2", 2.0)).reshape(-1)
     assert stats.kstest(noise, "norm", args=(0, privatizer.noise_scale_)).pvalue > 1e-4
     assert stats.kstest(noise, "norm", args=(0, 1.1 * privatizer.noise_scale_)).pvalue < 1e-12
@@ -99,7 +99,7 @@ def test_nothing_is_drawn_when_the_release_is_not_paid_for(H, monkeypatch):
     assert np.array_equal(privatizer.transform(H), expected)
 
 
-@pytest.mark.parametrize("later", [{"epsilon": 1e6}, {"delta": 0.5}, {"clip_norm": 100.0}])
+@pytest.mark.parametrize("later", [{"epsilon": 1e6}, {"delta": 0.5}, {"radius": 100.0}])
 def test_the_receipt_stays_true_when_parameters_change_after_fit(H, later):
     privatizer = GaussianPrivatizer(random_state=0).fit(H).set_params(**later)
     released = GaussianPrivatizer(random_state=0).fit(H).transform(H)
@@ -132,7 +132,7 @@ def test_many_releases_pay_for_the_rounding_of_every_table(epsilon, n_features, 
         ({"delta": 1.0}, "delta must be"),
         ({"delta": -0.1}, "delta must be"),
         ({"delta": "small"}, "'delta' parameter"),
-        ({"clip_norm": -2.0}, "clip_norm must be"),
+        ({"radius": -2.0}, "radius must be"),
         ({"random_state": -1}, "random_state must be"),
     ],
 )
