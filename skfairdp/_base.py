@@ -42,8 +42,8 @@ class SkfairdpEstimator(BaseEstimator):
             value, default = getattr(self, name), parameters[name].default
             if value is not default and value != default:
                 raise ValueError(
-                    f"{name}={value!r} does nothing with {setting}: leave {name} at its default, {default!r}, or choose "
-                    "another setting."
+                    f"{name}={value!r} does nothing with {setting}: leave {name} at its default, {default!r}, or "
+                    "choose another setting."
                 )
 
 

@@ -68,8 +68,8 @@ class INLPEraser(OneToOneFeatureMixin, TransformerMixin, SkfairdpEstimator):
     **Privacy.** None in the sense of differential privacy: there is no noise, and the projection was learned from
     the rows.
 
-    Several sensitive columns are removed together, each by itself, as in :class:`LEACEEraser`: one classifier per column
-    and round. To remove their combinations, give one column that names them.
+    Several sensitive columns are removed together, each by itself, as in :class:`LEACEEraser`: one classifier per
+    column and round. To remove their combinations, give one column that names them.
 
     Sparse rows are accepted, and dense inside: a projection of standardised columns leaves no zeros, and the
     classifiers are trained on it.

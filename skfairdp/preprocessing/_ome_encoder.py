@@ -61,9 +61,10 @@ class OMEEncoder(ReleaseTransformerMixin, TransformerMixin, SkfairdpEstimator):
           The code is offset binary, whose sign bit is 1 for numbers of 0 or more; the other protocols write sign
           and magnitude, with a sign bit of 1 for negative numbers.
     randomization_factor : float or None, default=None
-        The factor of ``"ome"``, at least 1; refused with other protocols. ``None`` is the largest feasible one with ``calibration="exact"`` (just
-        above 1, unless epsilon is as large as the number of bits) and 100 with ``"published"``. With ``"exact"``, a
-        feasible factor keeps its ``p`` and gets the ``q`` that spends epsilon, and an infeasible one is refused.
+        The factor of ``"ome"``, at least 1; refused with other protocols. ``None`` is the largest feasible one with
+        ``calibration="exact"`` (just above 1, unless epsilon is as large as the number of bits) and 100 with
+        ``"published"``. With ``"exact"``, a feasible factor keeps its ``p`` and gets the ``q`` that spends epsilon, and
+        an infeasible one is refused.
     standardize : bool or (mean, scale), default=True
         ``True`` learns mean and standard deviation in ``fit``, from rows that the guarantee does not cover. A pair of
         numbers or arrays (public, or privately estimated) is used as it is. ``False`` encodes the values as they come.
@@ -71,9 +72,9 @@ class OMEEncoder(ReleaseTransformerMixin, TransformerMixin, SkfairdpEstimator):
         ``"exact"`` makes epsilon the worst-case loss of the bits that are released. ``"published"`` uses the rates of
         [1]_, whose loss is larger by up to thousands, and warns with the exact number.
     objective : {"unbiased", "posterior"}, default="unbiased"
-        For ``"optimal"`` alone: which estimate :meth:`decode` makes, and the budget is divided for. ``"unbiased"`` serves
-        every bit. ``"posterior"`` serves the leading bits of few features, drawn at random in ``fit``, and turns the
-        others into coins: far less error, and a bias towards the mean.
+        For ``"optimal"`` alone: which estimate :meth:`decode` makes, and the budget is divided for. ``"unbiased"``
+        serves every bit. ``"posterior"`` serves the leading bits of few features, drawn at random in ``fit``, and turns
+        the others into coins: far less error, and a bias towards the mean.
     random_state : int, Generator, SeedSequence, RandomState or None, default=None
         ``None`` uses the operating system's entropy, and so do a Generator and a RandomState, whose copies in clones
         would repeat the noise. Seeded noise protects nobody who knows the seed or sees two releases that start from it.

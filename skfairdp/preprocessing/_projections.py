@@ -21,8 +21,8 @@ def check_width(X: Any, estimator: Any) -> None:
     """Refuse sparse rows that are too wide to be erased, with advice that works inside a pipeline."""
     if sparse.issparse(X) and X.shape[1] > MOST_SPARSE_COLUMNS:
         raise ValueError(
-            f"X is sparse and has {X.shape[1]} columns; {type(estimator).__name__} works with a dense matrix of columns "
-            f"times columns and takes at most {MOST_SPARSE_COLUMNS} sparse ones. Put "
+            f"X is sparse and has {X.shape[1]} columns; {type(estimator).__name__} works with a dense matrix of "
+            f"columns times columns and takes at most {MOST_SPARSE_COLUMNS} sparse ones. Put "
             "sklearn.decomposition.TruncatedSVD(n_components=...) in front of it in the pipeline, or limit the columns "
             "where they are made (TfidfVectorizer(max_features=...), OneHotEncoder(max_categories=...))."
         )

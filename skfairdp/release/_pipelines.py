@@ -179,7 +179,8 @@ def _equal(first: Any, second: Any) -> bool:
     """Whether two tables of the same shape hold the same values; either may be sparse."""
     if sparse.issparse(first) and sparse.issparse(second):
         return (first != second).nnz == 0
-    return np.array_equal(*(part.toarray() if sparse.issparse(part) else np.asarray(part) for part in (first, second)))
+    one, other = (part.toarray() if sparse.issparse(part) else np.asarray(part) for part in (first, second))
+    return np.array_equal(one, other)
 
 
 @dataclass

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skfairdp.ensemble._logistic_students import solve_students, student_losses, student_probabilities, with_ones
+from skfairdp.ensemble._students import solve_students, student_losses, student_probabilities, with_ones
 from skfairdp.metrics._excessive_risk import excessive_risk, excessive_risk_gap, model_sensitivity
 from skfairdp.metrics._flipping import closeness_to_boundary, flipping_probability
 from skfairdp.metrics._pate_bounds import excessive_risk_bound, hard_label_bounds, soft_label_bounds

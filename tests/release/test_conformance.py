@@ -32,7 +32,11 @@ X = RNG.normal(size=(120, 3))
 Y = (X[:, 0] > 0).astype(int)
 PUBLIC = RNG.normal(size=(40, 3))
 
-pytestmark = pytest.mark.filterwarnings("ignore::skfairdp.exceptions.MissingSensitiveFeaturesWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::skfairdp.exceptions.MissingSensitiveFeaturesWarning"),
+    # Five teachers under this much noise teach nothing, which a warning says.
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+]
 
 
 class Case:
