@@ -261,7 +261,7 @@ def rehearse_student(X: Any, classes: np.ndarray, labels: str, *, student: Any, 
     if sparse.issparse(X) and scaler is None and not takes_sparse(student):
         raise ValueError(
             f"student must take sparse rows where X is sparse and scale=None; {type(student).__name__} does not. Use "
-            " scale='public' (which makes rows dense, some at a time) or student='logistic', or put a step that "
+            "scale='public' (which makes rows dense, some at a time) or student='logistic', or put a step that "
             "returns arrays in front (OneHotEncoder(sparse_output=False), TruncatedSVD(...))."
         )
     targets = np.eye(len(classes))[np.arange(X.shape[0]) % len(classes)]

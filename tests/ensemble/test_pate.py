@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 import sklearn
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import GaussianNB
@@ -18,8 +19,10 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils import estimator_checks
 
 from skfairdp import PATEClassifier, PrivacyLedger
+from skfairdp.ensemble._pate import _warn_if_nothing_was_learned
 from skfairdp.ensemble._students import solve_students
 from skfairdp.exceptions import BudgetExceededError, PrivacyLeakWarning
 
@@ -346,6 +349,83 @@ def test_pipeline_and_grid_search_route_public_rows():
 def test_bad_parameters_are_named(parameters, message):
     with pytest.raises(ValueError, match=message):
         fitted(**parameters)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"threshold": 5.0}, "threshold=5.0 does nothing with labels='soft'"),
+        ({"labels": "hard", "threshold_noise_scale": 5.0}, "threshold_noise_scale=5.0 does nothing with labels='hard'"),
+        ({"labels": "confident", "postprocess": "simplex"}, "postprocess='simplex' does nothing with labels"),
+        ({"epsilon": 8.0, "noise_scale": 5.0}, "epsilon=8.0 does nothing with noise_scale=5.0"),
+        ({"public_fraction": 0.5}, r"public_fraction=0.5 does nothing with public rows given to fit"),
+        (
+            {"student": LogisticRegression(), "student_regularization": 0.5},
+            "student_regularization=0.5 does nothing with student=LogisticRegression",
+        ),
+        ({"max_epochs": 5}, "max_epochs=5 does nothing with estimator=DecisionTreeClassifier and student=logistic"),
+        ({"hidden_sizes": (9,)}, "hidden_sizes=.* does nothing"),
+    ],
+)
+def test_refuses_parameters_that_do_nothing(parameters, message):
+    with PrivacyLedger() as ledger:
+        with pytest.raises(ValueError, match=message):
+            fitted(**parameters)
+        assert len(ledger) == 0
+
+
+def test_number_of_teachers_fits_the_table():
+    public = table(120, seed=9)[0]
+    for n_rows, expected in ((2, 1), (30, 10), (300, 100), (450, 150), (600, 150)):
+        pate = fitted(*table(n_rows), public=public, n_teachers="auto", epsilon=math.inf, classes=[0, 1])
+        assert pate.n_voting_ == expected
+    # A teacher with one row knows one answer, and all of them together know no more.
+    X, y = table(60)
+    test = table(500, seed=3)
+    assert fitted(X, y, n_teachers="auto", epsilon=50.0).score(*test) > 0.75
+
+
+@pytest.mark.parametrize("labels", ["soft", "hard"])
+@pytest.mark.parametrize("student", ["logistic", "network", LogisticRegression()])
+def test_warns_of_a_student_that_learned_nothing(labels, student):
+    X, _ = table()
+    lonely = np.repeat([0, 1], [590, 10])  # nine in ten teachers know nothing else
+    with pytest.warns(ConvergenceWarning, match=r"says 0 about each of the 80 public rows.* for 20 teachers") as caught:
+        fitted(X, lonely, labels=labels, student=student, epsilon=math.inf)
+    assert caught[0].filename == __file__
+
+
+def test_warns_of_a_student_no_better_than_a_constant():
+    _warn_if_nothing_was_learned(np.array([1, 0, 1]), np.eye(2)[[1, 0, 1]], np.array([0, 1]), None)  # right: silent
+    made = fitted().mechanism_
+    with pytest.warns(ConvergenceWarning, match=r"agrees with 50% of the noisy labels .* no more .* \(75%\)"):
+        _warn_if_nothing_was_learned(np.array([1, 0, 0, 0]), np.eye(2)[[1, 1, 1, 0]], np.array([0, 1]), made)
+    answers = np.array(["a", "b", "a", "a"])
+    with pytest.warns(ConvergenceWarning, match="agrees with 50%"):
+        _warn_if_nothing_was_learned(answers, np.eye(2)[[1, 1, 1, 0]][::-1], np.array(["a", "b"]), made)
+
+
+class Told(PATEClassifier):
+    """Claims a good score, so that scikit-learn's checks ask for one."""
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = False
+        return tags
+
+
+@pytest.mark.filterwarnings("ignore::skfairdp.exceptions.PrivacyLeakWarning")
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"n_teachers": 20, "epsilon": 8.0},
+        {"estimator": TREE, "n_teachers": 10, "epsilon": 8.0, "labels": "hard", "student": LogisticRegression()},
+        {"n_teachers": 20, "epsilon": 30.0, "labels": "confident", "threshold": 1.0, "student": "network"},
+    ],
+    ids=["soft", "hard", "confident"],
+)
+def test_scores_well_where_noise_is_small(parameters):
+    estimator_checks.check_classifiers_train("PATEClassifier", Told(**parameters))
 
 
 def test_bad_rows_are_named():

@@ -230,6 +230,9 @@ def test_bad_requests_are_named(ensembles):
     mute.fit(rows, labels, public=X)
     with pytest.raises(ValueError, match="must have predict_proba"):
         pate_fairness(mute, X, sensitive_features=z)
+    own = PATEClassifier(DecisionTreeClassifier(), n_teachers=5, epsilon=50.0, student=LogisticRegression())
+    with pytest.raises(ValueError, match=r"regularization=0.5 does nothing with student=LogisticRegression"):
+        pate_fairness(own.fit(rows, labels, public=X), X, sensitive_features=z, regularization=0.5)
     one = PATEClassifier(DecisionTreeClassifier(), n_teachers=5, random_state=0).fit(rows, 0 * labels, public=X)
     with pytest.raises(ValueError, match="at least two classes"):
         pate_fairness(one, X, sensitive_features=z)
