@@ -1,19 +1,44 @@
-"""Displays of several panels, and what the figures of the PATE analysis share."""
+"""How our pictures look: a palette that colour-blind readers can tell apart, quiet axes, and rows of panels."""
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
-from skfairdp.ensemble import PATEFairness
-from skfairdp.inspection._style import quieten
+#: Okabe and Ito's palette, without its yellow, which is too pale for lines on white.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 
-PARAMETERS = {
-    "regularization": "regularisation (lambda)",
-    "n_teachers": "teachers (k)",
-    "epsilon": "epsilon (exact)",
-    "noise_scale": "noise scale (sigma)",
-}
+#: Colour is never the only sign: every series has a marker of its own too.
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+
+#: For values on a scale; legible in print and for colour-blind readers.
+COLOUR_MAP = "viridis"
+
+
+def colour_of(number: int) -> str:
+    """Return the colour of the series with this number."""
+    return COLOURS[number % len(COLOURS)]
+
+
+def marker_of(number: int) -> str:
+    """Return the marker of the series with this number."""
+    return MARKERS[number % len(MARKERS)]
+
+
+def axes_of(ax: Any = None) -> Any:
+    """Return the axes given, or new ones."""
+    if ax is not None:
+        return ax
+    import matplotlib.pyplot as plt
+
+    _, ax = plt.subplots(layout="constrained")
+    return ax
+
+
+def quieten(ax: Any) -> None:
+    """Remove the frame where it says nothing, and lay a faint grid behind the data."""
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.grid(True, color="0.9", linewidth=0.8)
+    ax.set_axisbelow(True)
 
 
 class PanelDisplay:
@@ -42,21 +67,3 @@ class PanelDisplay:
             raise ValueError(f"ax must be {n_panels} axes, one for each panel; got {len(axes)}.")
         self.axes_, self.figure_ = axes, axes[0].figure
         return axes
-
-
-def several(analyses: Iterable[PATEFairness]) -> list[PATEFairness]:
-    found = list(analyses)
-    if not found:
-        raise ValueError("analyses must hold at least one PATEFairness; got none.")
-    return found
-
-
-def finish(ax: Any, x_label: str, y_label: str, *, ticks: Any = None) -> None:
-    """Label a panel; with ticks, its horizontal axis is logarithmic and marked at these values."""
-    if ticks is not None:
-        ax.set_xscale("log")
-        ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
-        ax.minorticks_off()
-    ax.set_xlabel(PARAMETERS.get(x_label, x_label))
-    ax.set_ylabel(y_label)
-    quieten(ax)
