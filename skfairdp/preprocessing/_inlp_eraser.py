@@ -74,7 +74,8 @@ class INLPEraser(OneToOneFeatureMixin, TransformerMixin, SkfairdpEstimator):
     Sparse rows are accepted, and dense inside: a projection of standardised columns leaves no zeros, and the
     classifiers are trained on it.
 
-    Each column is rounded to 2**-40 of its largest deviation, which drowns what the arithmetic leaves of the groups.
+    Each column is rounded to 2**-40 of its largest deviation, which is coarser than the rounding errors in which a
+    projection leaves traces of the groups.
     A column that is constant in ``fit`` is returned as it is.
 
     References

@@ -57,7 +57,8 @@ class LEACEEraser(OneToOneFeatureMixin, TransformerMixin, SkfairdpEstimator):
     Sparse rows are read a block at a time for sums of d times d numbers, for d columns, and are never dense all at once
     in ``fit``. What ``transform`` returns is dense: without the groups no entry stays zero.
 
-    Each column is rounded to 2**-40 of its largest deviation, which drowns what the arithmetic leaves of the groups.
+    Each column is rounded to 2**-40 of its largest deviation, which is coarser than the rounding errors in which a
+    projection leaves traces of the groups.
     A column that is constant in ``fit`` is returned as it is.
 
     References

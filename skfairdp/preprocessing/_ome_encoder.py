@@ -38,7 +38,7 @@ _STATISTICS = "the rows given to fit, whose mean and scale shape every bit (give
 
 
 class OMEEncoder(ReleaseTransformerMixin, TransformerMixin, SkfairdpEstimator):
-    """Private fixed-point bits: optimised multiple encoding, and honest relatives.
+    """Private fixed-point bits: optimised multiple encoding, and related protocols.
 
     Each feature is standardised and written as a sign, integer bits and fraction bits;
     the bits of a record are merged and each goes through randomised response.
@@ -55,7 +55,7 @@ class OMEEncoder(ReleaseTransformerMixin, TransformerMixin, SkfairdpEstimator):
         How the bits are randomised:
 
         * ``"sue"``: symmetric, the same budget for each bit;
-        * ``"oue"``: a 1 becomes a coin, zeros are kept with a higher probability;
+        * ``"oue"``: a 1 is replaced by a fair coin, zeros are kept with a higher probability;
         * ``"ome"``: as ``"oue"``, with ones kept more often on even bits and less often on odd ones;
         * ``"optimal"``: symmetric, with the budget divided over the bits so that the error of :meth:`decode` is least.
           The code is offset binary, whose sign bit is 1 for numbers of 0 or more; the other protocols write sign
@@ -73,8 +73,8 @@ class OMEEncoder(ReleaseTransformerMixin, TransformerMixin, SkfairdpEstimator):
         [1]_, whose loss is larger by up to thousands, and warns with the exact number.
     objective : {"unbiased", "posterior"}, default="unbiased"
         For ``"optimal"`` alone: which estimate :meth:`decode` makes, and the budget is divided for. ``"unbiased"``
-        serves every bit. ``"posterior"`` serves the leading bits of few features, drawn at random in ``fit``, and turns
-        the others into coins: far less error, and a bias towards the mean.
+        serves every bit. ``"posterior"`` serves the leading bits of few features, drawn at random in ``fit``, and the
+        others become fair coins: far less error, and a bias towards the mean.
     random_state : int, Generator, SeedSequence, RandomState or None, default=None
         ``None`` uses the operating system's entropy, and so do a Generator and a RandomState, whose copies in clones
         would repeat the noise. Seeded noise protects nobody who knows the seed or sees two releases that start from it.
@@ -328,7 +328,7 @@ class OMEEncoder(ReleaseTransformerMixin, TransformerMixin, SkfairdpEstimator):
         if self.protocol == "optimal":
             allocate = allocate_posterior if self._shrinks() else allocate_unbiased
             division = allocate(epsilon, n_features, bit_weights(self.n_integer_bits, self.n_fraction_bits))
-            if self._shrinks():  # who is served must not depend on the data
+            if self._shrinks():  # which features get the budget must not depend on the data
                 division = division[stream.generator.permutation(n_features)]
             return allocated_channel(division, epsilon)
         return (sue_channel if self.protocol == "sue" else oue_channel)(epsilon, size)

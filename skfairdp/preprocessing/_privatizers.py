@@ -160,9 +160,9 @@ class LaplacePrivatizer(RowPrivatizer):
     whatever was learned before (a scaler, an encoder) is not covered, nor are running time and the number of rows;
     :func:`~skfairdp.release.pipeline_guarantee` says what a whole pipeline costs.
     Rows without a direction (all zeros, or constant under ``"minmax"``) become the zero vector and are covered as well.
-    The noise is drawn in integers and exact, so that floating-point rounding opens no side door [3]_. Rows are
-    rounded to the integer grid without bias, and the rounding is part of the proof; for ``"l2"`` it costs up to one
-    per cent more noise.
+    The noise is drawn in integers and exact, so that floating-point rounding tells nothing about the rows [3]_. Rows
+    are rounded to the integer grid without bias, and the rounding is part of the proof; for ``"l2"`` it costs up to
+    one per cent more noise.
 
     References
     ----------

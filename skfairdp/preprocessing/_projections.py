@@ -11,7 +11,6 @@ from skfairdp._base import dense, dense_blocks
 #: Erased rows are rounded to this part of the largest deviation in their column.
 RESOLUTION = 2.0**-40
 
-
 #: Columns of a sparse matrix that are still accepted: whatever removes a direction from d columns works with d times d
 #: numbers, which are 0.8 GB here, and what comes out of it is dense.
 MOST_SPARSE_COLUMNS = 10_000
@@ -31,8 +30,8 @@ def check_width(X: Any, estimator: Any) -> None:
 def column_means(X: Any) -> np.ndarray:
     """Return the mean of each column.
 
-    Taken about the first row: a large offset then does not eat the digits, and the mean of a constant
-    column is exactly its value.
+    Taken about the first row: a large offset then costs no precision, and the mean of a constant column is exactly
+    its value.
     """
     first = dense(X[:1])[0]
     with np.errstate(over="ignore", invalid="ignore"):  # largest_deviations says it in words
@@ -64,8 +63,8 @@ def snap(X: np.ndarray, grid: np.ndarray) -> np.ndarray:
 
     A projection computed in floating point leaves about 1e-16 of what it removed, and that residue is itself
     a linear function of the row: a probe that standardises or whitens its input reads the groups from it
-    as if nothing had been erased. The grid, ten thousand times coarser, drowns it. It is the column's own:
-    one column of large numbers must not coarsen the others.
+    as if nothing had been erased. Rounding to a grid ten thousand times coarser removes it. Each column has a grid of
+    its own, so that one column of large numbers does not coarsen the others.
     """
     X /= grid
     np.rint(X, out=X)
@@ -100,8 +99,8 @@ class GroupMoments:
     """Running moments of rows by group: what LEACE needs, in one pass and bounded memory.
 
     Groups may appear at any time. Sums are kept about a fixed origin, the mean of the first
-    batch, so that a large offset of the data does not eat the digits. Each column is counted in
-    units of its own largest deviation, so that no scale overflows, vanishes or hides another.
+    batch, so that a large offset of the data costs no precision. Each column is counted in units of its own largest
+    deviation, so that columns of very different size neither overflow nor vanish beside each other.
     """
 
     n_features: int

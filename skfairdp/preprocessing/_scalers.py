@@ -1,4 +1,4 @@
-"""Scalers that a private pipeline can afford: by public knowledge, or at a price of their own."""
+"""Scalers for private pipelines: PublicScaler learns nothing from private rows, PrivateScaler learns under noise."""
 
 from numbers import Real
 from typing import Any, ClassVar
@@ -17,7 +17,8 @@ from skfairdp.release import ReleaseMixin, check_public_rows
 
 _BOUNDS = "the bounds, which must not have been chosen by looking at the rows"
 _TRANSFORMED = "rows that are transformed: they come out in the clear"
-#: No column is stretched by more than this share of its bounds, however small its variance came out under the noise.
+#: The least standard deviation, as a share of half the width of the bounds: noise may make the estimated variance of a
+#: column nearly 0 or negative, and dividing by its root would blow the column up.
 _LEAST_DEVIATION = 0.01
 
 
@@ -229,7 +230,8 @@ class PrivateScaler(ReleaseMixin, _Scaler):
             raise ValueError("bounds are missing: give the least and largest value of every column, known beforehand.")
         names = X.columns if isinstance(X, pd.DataFrame) else getattr(X, "columns", None)
         low, high = read_bounds(self.bounds, rows.shape[1], names)
-        validate_data(clone(self), X, skip_check_array=True)  # names that cannot be kept fail before the price is paid
+        # Column names that scikit-learn refuses must fail before the release is paid for.
+        validate_data(clone(self), X, skip_check_array=True)
         middle, half = low / 2 + high / 2, high / 2 - low / 2
         mechanism, stream = bounded_sums(rows.shape[1], self.epsilon), noise_stream(self.random_state)
         guarantee = mechanism.guarantee(
