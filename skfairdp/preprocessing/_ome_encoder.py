@@ -10,7 +10,7 @@ from sklearn.base import TransformerMixin
 from sklearn.utils import check_array
 from sklearn.utils.validation import FLOAT_DTYPES, check_is_fitted, validate_data
 
-from skfairdp._base import SkfairdpEstimator
+from skfairdp._base import SkfairdpEstimator, dense
 from skfairdp._sklearn import Interval, StrOptions, check_feature_names_in, fit_context
 from skfairdp._validation import check_epsilon
 from skfairdp.accounting import ONE_RELEASE, REFUSED_TABLES, TRAINING_DATA
@@ -31,22 +31,21 @@ from skfairdp.mechanisms import (
     published_bit_mechanism,
     sue_mechanism,
 )
-from skfairdp.preprocessing._statistics import read_statistics
 from skfairdp.random import noise_stream
 from skfairdp.release import ReleaseTransformerMixin
 
-_STATISTICS = "the rows given to fit, whose mean and scale shape every code (give standardize public ones instead)"
+_STATISTICS = "the rows given to fit, whose mean and scale shape every bit (give standardize public ones instead)"
 
 
 class OMEEncoder(ReleaseTransformerMixin, TransformerMixin, SkfairdpEstimator):
-    """Private fixed-point bits: optimised multiple encoding, and honest relatives.
+    """Private fixed-point bits: optimised multiple encoding, and related protocols.
 
     Each feature is standardised and written as a sign, integer bits and fraction bits;
     the bits of a record are merged and each goes through randomised response.
 
     Parameters
     ----------
-    epsilon : float, default=1.0
+    epsilon : float, default=8.0
         Privacy budget of one record: the loss of all its bits together. ``inf`` gives the clean bits.
     n_integer_bits : int, default=4
         Bits before the binary point. Larger values saturate.
@@ -56,15 +55,16 @@ class OMEEncoder(ReleaseTransformerMixin, TransformerMixin, SkfairdpEstimator):
         How the bits are randomised:
 
         * ``"sue"``: symmetric, the same budget for each bit;
-        * ``"oue"``: a 1 becomes a coin, zeros are kept with a higher probability;
+        * ``"oue"``: a 1 is replaced by a fair coin, zeros are kept with a higher probability;
         * ``"ome"``: as ``"oue"``, with ones kept more often on even bits and less often on odd ones;
         * ``"optimal"``: symmetric, with the budget divided over the bits so that the error of :meth:`decode` is least.
           The code is offset binary, whose sign bit is 1 for numbers of 0 or more; the other protocols write sign
           and magnitude, with a sign bit of 1 for negative numbers.
     randomization_factor : float or None, default=None
-        The factor of ``"ome"``, at least 1. ``None`` is the largest feasible one with ``calibration="exact"`` (just
-        above 1, unless epsilon is as large as the number of bits) and 100 with ``"published"``. With ``"exact"``, a
-        feasible factor keeps its ``p`` and gets the ``q`` that spends epsilon, and an infeasible one is refused.
+        The factor of ``"ome"``, at least 1; refused with other protocols. ``None`` is the largest feasible one with
+        ``calibration="exact"`` (just above 1, unless epsilon is as large as the number of bits) and 100 with
+        ``"published"``. With ``"exact"``, a feasible factor keeps its ``p`` and gets the ``q`` that spends epsilon, and
+        an infeasible one is refused.
     standardize : bool or (mean, scale), default=True
         ``True`` learns mean and standard deviation in ``fit``, from rows that the guarantee does not cover. A pair of
         numbers or arrays (public, or privately estimated) is used as it is. ``False`` encodes the values as they come.
@@ -72,9 +72,9 @@ class OMEEncoder(ReleaseTransformerMixin, TransformerMixin, SkfairdpEstimator):
         ``"exact"`` makes epsilon the worst-case loss of the bits that are released. ``"published"`` uses the rates of
         [1]_, whose loss is larger by up to thousands, and warns with the exact number.
     objective : {"unbiased", "posterior"}, default="unbiased"
-        For ``"optimal"``: which estimate :meth:`decode` makes, and the budget is divided for. ``"unbiased"`` serves
-        every bit. ``"posterior"`` serves the leading bits of few features, drawn at random in ``fit``, and turns the
-        others into coins: far less error, and a bias towards the mean.
+        For ``"optimal"`` alone: which estimate :meth:`decode` makes, and the budget is divided for. ``"unbiased"``
+        serves every bit. ``"posterior"`` serves the leading bits of few features, drawn at random in ``fit``, and the
+        others become fair coins: far less error, and a bias towards the mean.
     random_state : int, Generator, SeedSequence, RandomState or None, default=None
         ``None`` uses the operating system's entropy, and so do a Generator and a RandomState, whose copies in clones
         would repeat the noise. Seeded noise protects nobody who knows the seed or sees two releases that start from it.
@@ -144,7 +144,7 @@ class OMEEncoder(ReleaseTransformerMixin, TransformerMixin, SkfairdpEstimator):
 
     def __init__(
         self,
-        epsilon=1.0,
+        epsilon=8.0,
         *,
         n_integer_bits=4,
         n_fraction_bits=5,
@@ -171,7 +171,7 @@ class OMEEncoder(ReleaseTransformerMixin, TransformerMixin, SkfairdpEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or sparse matrix of shape (n_samples, n_features)
             Rows that the guarantee does not cover, if ``standardize=True``; otherwise only their width is used.
         y : None
             Not used.
@@ -184,8 +184,8 @@ class OMEEncoder(ReleaseTransformerMixin, TransformerMixin, SkfairdpEstimator):
         n_bits = check_bit_counts(self.n_integer_bits, self.n_fraction_bits)
         self._check_combination()
         stream = noise_stream(self.random_state)
-        rows = check_array(X, dtype=FLOAT_DTYPES, estimator=self, input_name="X")
-        mean, scale = read_statistics(self.standardize, rows)
+        rows = dense(check_array(X, dtype=FLOAT_DTYPES, accept_sparse="csr", estimator=self, input_name="X"))
+        mean, scale = _read_statistics(self.standardize, rows)
         bit_mechanism = None if math.isinf(epsilon) else self._calibrate(epsilon, rows.shape[1], n_bits, stream)
         validate_data(self, X, skip_check_array=True)  # number and names of the features, once nothing can fail
         mechanism = FixedPointBits(
@@ -220,17 +220,18 @@ class OMEEncoder(ReleaseTransformerMixin, TransformerMixin, SkfairdpEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or sparse matrix of shape (n_samples, n_features)
 
         Returns
         -------
         bits : ndarray of int8 of shape (n_samples, n_features * n_bits)
-            Zeros and ones; signed, so that differences of bits do not wrap round.
+            Dense, because random bits are. Zeros and ones; signed, so that differences of bits do not wrap round.
         """
         return self._release(X)
 
     def _values_to_release(self, X):
-        return validate_data(self, X, dtype=FLOAT_DTYPES, reset=False)
+        # The array is smaller than the bits that it becomes.
+        return dense(validate_data(self, X, dtype=FLOAT_DTYPES, accept_sparse="csr", reset=False))
 
     def _learned_in_clear(self):
         learned = getattr(self, "_learned", self.standardize is True)  # asked of steps that are not fitted yet, too
@@ -305,11 +306,11 @@ class OMEEncoder(ReleaseTransformerMixin, TransformerMixin, SkfairdpEstimator):
         return np.array([f"{name}_{suffix}" for name in names for suffix in suffixes], dtype=object)
 
     def _check_combination(self) -> None:
-        if self.randomization_factor is not None and self.protocol != "ome":
-            raise ValueError(
-                f"randomization_factor={self.randomization_factor!r} belongs to protocol='ome'; got "
-                f"protocol={self.protocol!r}. Leave it None."
-            )
+        setting = f"protocol={self.protocol!r}"
+        if self.protocol != "ome":
+            self._refuse_unused(setting, "randomization_factor")
+        if self.protocol != "optimal":
+            self._refuse_unused(setting, "objective")
         if self.calibration == "published" and self.protocol == "optimal":
             raise ValueError(
                 "calibration='published' needs protocol 'ome', 'oue' or 'sue': 'optimal' was not published."
@@ -327,7 +328,7 @@ class OMEEncoder(ReleaseTransformerMixin, TransformerMixin, SkfairdpEstimator):
         if self.protocol == "optimal":
             allocate = allocate_posterior if self._shrinks() else allocate_unbiased
             division = allocate(epsilon, n_features, bit_weights(self.n_integer_bits, self.n_fraction_bits))
-            if self._shrinks():  # who is served must not depend on the data
+            if self._shrinks():  # which features get the budget must not depend on the data
                 division = division[stream.generator.permutation(n_features)]
             return allocated_bit_mechanism(division, epsilon)
         return (sue_mechanism if self.protocol == "sue" else oue_mechanism)(epsilon, size)
@@ -374,6 +375,48 @@ class OMEEncoder(ReleaseTransformerMixin, TransformerMixin, SkfairdpEstimator):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
         tags.non_deterministic = True
         tags.transformer_tags.preserves_dtype = []  # bits are bytes, whatever the numbers were
         return tags
+
+
+def _read_statistics(standardize: Any, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return mean and scale of each column, as ``standardize`` says.
+
+    Parameters
+    ----------
+    standardize : bool or (mean, scale)
+        ``True`` learns them from ``X``, ``False`` gives 0 and 1, a pair is used as it is.
+    X : ndarray of float of shape (n_samples, n_features)
+
+    Returns
+    -------
+    mean, scale : ndarray of shape (n_features,)
+    """
+    n_features = X.shape[1]
+    if isinstance(standardize, tuple | list):
+        return _given_statistics(standardize, n_features)
+    if not standardize:
+        return np.zeros(n_features), np.ones(n_features)
+    # In units of the largest value of a column, so that huge and tiny columns neither overflow nor vanish.
+    largest = np.abs(X).max(axis=0).astype(np.float64)
+    unit = 2.0 ** np.clip(np.frexp(np.where(largest > 0, largest, 1.0))[1], -1000, 1000)
+    scaled = X / unit
+    mean, deviation = scaled.mean(axis=0), scaled.std(axis=0)
+    constant = deviation <= 10 * np.finfo(X.dtype).eps * np.abs(mean)
+    return mean * unit, np.where(constant, 1.0, deviation) * np.where(constant, 1.0, unit)
+
+
+def _given_statistics(given: Any, n_features: int) -> tuple[np.ndarray, np.ndarray]:
+    """Read ``standardize=(mean, scale)``."""
+    wanted = f"standardize must be True, False or a pair (mean, scale) of numbers or of {n_features} numbers each"
+    if len(given) != 2:
+        raise ValueError(f"{wanted}; got {len(given)} things.")
+    try:
+        mean, scale = (np.broadcast_to(np.asarray(part, dtype=np.float64), (n_features,)).copy() for part in given)
+    except (TypeError, ValueError):
+        raise ValueError(f"{wanted}; got {given!r}.") from None
+    if not (np.isfinite(mean).all() and np.isfinite(scale).all() and (scale > 0).all()):
+        raise ValueError("standardize must hold finite means and finite scales greater than 0.")
+    return mean, scale

@@ -8,10 +8,18 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, 
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skfairdp._base import SkfairdpEstimator
+from skfairdp._base import SkfairdpEstimator, dense, dense_blocks
 from skfairdp._sklearn import HasMethods, Interval, fit_context
-from skfairdp.preprocessing._leace import groups_to_erase
-from skfairdp.preprocessing._projections import RESOLUTION, centre, column_means, nullspace_projection, snap, units_for
+from skfairdp.preprocessing._leace_eraser import groups_to_erase
+from skfairdp.preprocessing._projections import (
+    RESOLUTION,
+    check_width,
+    column_means,
+    largest_deviations,
+    nullspace_projection,
+    snap,
+    units_for,
+)
 
 
 class INLPEraser(OneToOneFeatureMixin, TransformerMixin, SkfairdpEstimator):
@@ -60,7 +68,14 @@ class INLPEraser(OneToOneFeatureMixin, TransformerMixin, SkfairdpEstimator):
     **Privacy.** None in the sense of differential privacy: there is no noise, and the projection was learned from
     the rows.
 
-    Each column is rounded to 2**-40 of its largest deviation, which drowns what the arithmetic leaves of the groups.
+    Several sensitive columns are removed together, each by itself, as in :class:`LEACEEraser`: one classifier per
+    column and round. To remove their combinations, give one column that names them.
+
+    Sparse rows are accepted, and dense inside: a projection of standardised columns leaves no zeros, and the
+    classifiers are trained on it.
+
+    Each column is rounded to 2**-40 of its largest deviation, which is coarser than the rounding errors in which a
+    projection leaves traces of the groups.
     A column that is constant in ``fit`` is returned as it is.
 
     References
@@ -95,25 +110,27 @@ class INLPEraser(OneToOneFeatureMixin, TransformerMixin, SkfairdpEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or sparse matrix of shape (n_samples, n_features)
             The representation.
         y : ignored
             Here for the sake of pipelines.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns)
-            What to remove. They must be given.
+            What to remove, each column by itself. They must be given.
 
         Returns
         -------
         INLPEraser
             This object.
         """
-        X = validate_data(self, X, dtype=np.float64)
-        groups = groups_to_erase(sensitive_features, len(X), self)
+        X = validate_data(self, X, dtype=np.float64, accept_sparse="csr")
+        check_width(X, self)
+        groups = groups_to_erase(sensitive_features, X.shape[0], self)
         columns = [column for column in groups.indices.T if np.ptp(column) > 0]
         base = LogisticRegression(max_iter=1000) if self.estimator is None else self.estimator
 
         mean = column_means(X)
-        standardised, largest = centre(X, mean)
+        largest = largest_deviations(X, mean)
+        standardised = dense(X) - mean
         unit, varies = units_for(largest), largest > 0
         standardised /= unit  # so that the squares neither overflow nor vanish
         deviation = np.where(varies, standardised.std(axis=0), 1.0)
@@ -146,29 +163,35 @@ class INLPEraser(OneToOneFeatureMixin, TransformerMixin, SkfairdpEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or sparse matrix of shape (n_samples, n_features)
             The representation.
 
         Returns
         -------
         ndarray of shape (n_samples, n_features)
-            The projected rows.
+            The projected rows; dense, also where they were sparse.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        X = validate_data(self, X, dtype=np.float64, accept_sparse="csr", reset=False)
         if not self.rank_:
-            return X
-        erased = X - self.mean_
-        erased /= self.scale_
-        erased = snap(erased @ self.projection_, self._grid)
-        erased *= self.scale_
-        erased += self.mean_
-        erased[:, self._constant] = X[:, self._constant]
+            return dense(X)
+        erased = np.empty(X.shape)
+        for part, rows in dense_blocks(X):
+            block = snap(((rows - self.mean_) / self.scale_) @ self.projection_, self._grid)
+            block *= self.scale_
+            block += self.mean_
+            block[:, self._constant] = rows[:, self._constant]
+            erased[part] = block
         return erased
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
 
-def _advantage(model: Any, X: np.ndarray, codes: np.ndarray) -> float:
-    return float(np.mean(model.predict(X) == codes) - np.bincount(codes).max() / len(codes))
+
+def _advantage(model: Any, X: np.ndarray, groups: np.ndarray) -> float:
+    return float(np.mean(model.predict(X) == groups) - np.bincount(groups).max() / len(groups))
 
 
 def _coefficients(model: Any) -> np.ndarray:

@@ -7,10 +7,10 @@ import numpy as np
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skfairdp._base import SkfairdpEstimator
+from skfairdp._base import SkfairdpEstimator, dense, dense_blocks
 from skfairdp._sklearn import Interval, fit_context
 from skfairdp._validation import SensitiveGroups, check_sensitive_features
-from skfairdp.preprocessing._projections import RESOLUTION, GroupMoments, leace_projection, snap
+from skfairdp.preprocessing._projections import RESOLUTION, GroupMoments, check_width, leace_projection, snap
 
 
 class LEACEEraser(OneToOneFeatureMixin, TransformerMixin, SkfairdpEstimator):
@@ -50,9 +50,15 @@ class LEACEEraser(OneToOneFeatureMixin, TransformerMixin, SkfairdpEstimator):
 
     **Privacy.** None in the sense of differential privacy: there is no noise, and the map was learned from the rows.
 
-    Several sensitive columns are erased together, each by itself; cross them first to erase their intersection.
+    Several sensitive columns are erased together, each by itself, as in :class:`INLPEraser` and by the adversaries of
+    :class:`~skfairdp.FederateClassifier`: there is one group per label, not per combination of labels, whose number
+    multiplies. Metrics measure the combinations. To erase these too, give one column that names them.
 
-    Each column is rounded to 2**-40 of its largest deviation, which drowns what the arithmetic leaves of the groups.
+    Sparse rows are read a block at a time for sums of d times d numbers, for d columns, and are never dense all at once
+    in ``fit``. What ``transform`` returns is dense: without the groups no entry stays zero.
+
+    Each column is rounded to 2**-40 of its largest deviation, which is coarser than the rounding errors in which a
+    projection leaves traces of the groups.
     A column that is constant in ``fit`` is returned as it is.
 
     References
@@ -87,12 +93,12 @@ class LEACEEraser(OneToOneFeatureMixin, TransformerMixin, SkfairdpEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or sparse matrix of shape (n_samples, n_features)
             The representation.
         y : ignored
             Here for the sake of pipelines.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns)
-            What to erase. They must be given.
+            What to erase, each column by itself. They must be given.
 
         Returns
         -------
@@ -107,12 +113,12 @@ class LEACEEraser(OneToOneFeatureMixin, TransformerMixin, SkfairdpEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or sparse matrix of shape (n_samples, n_features)
             The representation.
         y : ignored
             Here for the sake of pipelines.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns)
-            What to erase. They must be given.
+            What to erase, each column by itself. They must be given.
 
         Returns
         -------
@@ -122,8 +128,9 @@ class LEACEEraser(OneToOneFeatureMixin, TransformerMixin, SkfairdpEstimator):
         return self._learn(X, sensitive_features, first=not hasattr(self, "_moments"))
 
     def _learn(self, X: Any, sensitive_features: Any, *, first: bool) -> "LEACEEraser":
-        X = validate_data(self, X, dtype=np.float64, reset=first)
-        groups = groups_to_erase(sensitive_features, len(X), self)
+        X = validate_data(self, X, dtype=np.float64, accept_sparse="csr", reset=first)
+        check_width(X, self)
+        groups = groups_to_erase(sensitive_features, X.shape[0], self)
         moments: GroupMoments = GroupMoments(X.shape[1]) if first else self._moments
         keys = [[(name, label) for label in labels] for name, labels in zip(groups.names, groups.labels)]
         moments.add(X, groups.indices, keys)
@@ -141,24 +148,31 @@ class LEACEEraser(OneToOneFeatureMixin, TransformerMixin, SkfairdpEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or sparse matrix of shape (n_samples, n_features)
             The representation.
 
         Returns
         -------
         ndarray of shape (n_samples, n_features)
-            The rows, moved as little as possible.
+            The rows, moved as little as possible; dense, also where they were sparse.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        X = validate_data(self, X, dtype=np.float64, accept_sparse="csr", reset=False)
         if not self.rank_:
-            return X
-        erased = X - self.mean_
-        erased -= (erased @ self.right_.T) @ self.left_.T
-        snap(erased, self._grid)
-        erased += self.mean_
-        erased[:, self._constant] = X[:, self._constant]
+            return dense(X)
+        erased = np.empty(X.shape)
+        for part, rows in dense_blocks(X):
+            block = np.subtract(rows, self.mean_, out=erased[part])
+            block -= (block @ self.right_.T) @ self.left_.T
+            snap(block, self._grid)
+            block += self.mean_
+            block[:, self._constant] = rows[:, self._constant]
         return erased
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
 
 
 def groups_to_erase(sensitive_features: Any, n_samples: int, estimator: Any) -> SensitiveGroups:
