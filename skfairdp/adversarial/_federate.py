@@ -649,8 +649,8 @@ def _without_passed_on(signature: inspect.Signature) -> inspect.Signature:
     return signature.replace(parameters=named)
 
 
-# Parameters that are passed on have names of many kinds, but none is called net_params: what reads the signature to learn
-# the names of parameters, as scikit-learn's checks do, must not find that one.
+# Parameters that are passed on have names of many kinds, but none is called net_params: what reads the signature to
+# learn the names of parameters, as scikit-learn's checks do, must not find that one.
 FederateClassifier.__signature__ = _without_passed_on(inspect.signature(FederateClassifier))  # type: ignore[attr-defined]
 
 

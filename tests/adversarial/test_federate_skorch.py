@@ -244,10 +244,14 @@ class Bilinear(nn.Module):
 
 
 @pytest.mark.parametrize("channel", ["laplace", "codes"])
-@pytest.mark.parametrize("network", [Bilinear, Bilinear(2, 2), nn.Linear(2, 7), lambda i, o: nn.Linear(i, o)])
+@pytest.mark.parametrize("network", [Bilinear, "module", "wide module", lambda i, o: nn.Linear(i, o)])
 def test_own_head_and_adversary(data, channel, network):
     X, y, z = data
-    settings = {**FAST, "max_epochs": 8, "adversary_weight": 0.5, "channel": channel}
+    if isinstance(network, str):
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            network = Bilinear(2, 2) if network == "module" else nn.Linear(2, 7)
+    settings = {**FAST, "max_epochs": 15, "learning_rate": 0.03, "adversary_weight": 0.1, "channel": channel}
     clf = FederateClassifier(**settings, classifier=network, adversary=network).fit(X, y, sensitive_features=z)
     assert clf.score(X, y) > 0.8
     assert np.isfinite(clf.history_["adversary_loss"]).all()
