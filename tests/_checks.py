@@ -23,14 +23,16 @@ from skfairdp import (
 ESTIMATORS: list = [
     BagOfEmbeddingsEncoder(),
     # predict and predict_proba are two releases; scikit-learn wants them to agree on every row, so the noise is small.
-    FederateClassifier(epsilon=1e6, adversary_weight=0.0, max_epochs=20, lr=0.02, encoder_hidden_sizes=(20,)),
+    FederateClassifier(
+        epsilon=1e6, adversary_weight=0.0, max_epochs=20, learning_rate=0.02, encoder_hidden_sizes=(20,)
+    ),
     FederateClassifier(
         epsilon=20.0,
         channel="codes",
         n_codes=3,
         adversary_weight=0.0,
         max_epochs=20,
-        lr=0.02,
+        learning_rate=0.02,
         encoder_hidden_sizes=(20,),
     ),
     GaussianPrivatizer(),

@@ -21,7 +21,7 @@ from skfairdp import (
     PrivateScaler,
 )
 from skfairdp.accounting import compose
-from skfairdp.adversarial._split import FederateEncoder
+from skfairdp.adversarial import FederateEncoder
 from skfairdp.exceptions import BudgetExceededError
 from skfairdp.mechanisms import Mechanism, laplace_mechanism
 from skfairdp.random import RandomStream, noise_stream

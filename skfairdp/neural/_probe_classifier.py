@@ -13,20 +13,47 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skfairdp._base import SkfairdpEstimator
 from skfairdp._sklearn import Interval, fit_context
-from skfairdp.neural._random import torch_generator
-from skfairdp.neural._threads import limit_threads
+from skfairdp.neural._torch_state import limit_threads, torch_generator
 from skfairdp.random import RandomState, random_stream
 
-_CHUNK = 8192  # rows per block in predict_proba, so that memory does not grow with the number of rows
-_CHECKED_ROWS = 4096  # left-out rows that decide when to stop; more would not decide otherwise
+# Rows per block in predict_proba, so that memory does not grow with the number of rows.
+_CHUNK = 8192
+
+# The constants below decide how long a probe trains: as little as can be without making a weaker attacker than
+# scikit-learn's network, which benchmarks/case_probe.py measures on eleven representations. "The loss" is that of
+# left-out rows, and "the entropy" is the loss of an attacker that knows nothing but the class frequencies.
+
+# At most so many left-out rows are scored at each check. Their mean loss has a standard error of about a hundredth,
+# which is fine enough to decide when to stop; scoring more of them would only cost time.
+_CHECKED_ROWS = 4096
+# Factors on what the members say beyond the class frequencies, tried at every check: below 1 for members that have
+# learned some rows by heart, above 1 for members that are stopped before they dare to say enough.
 _CONFIDENCES = (2.0, 1.4, 1.0, 0.7, 0.5, 0.3, 0.15)
-_WARM_UP = 50  # steps until the full learning rate; few rows in many dimensions are done before that
+# Steps over which the learning rate rises to its full size, so that Adam's first estimates of the gradient's size do no
+# harm. Few rows in many dimensions have been learned by heart before that.
+_WARM_UP = 50
+# No run ends earlier: the loss means little until the learning rate has been at its full size for some steps.
 _LEAST_STEPS = 60
-_FEW_ROWS, _HOPE = 2000, 150  # with more rows, a run that has found nothing goes on: parities are found late
-_PATIENCE, _LOST = 2, 0.05  # the run ends at so many times the step of the last fall, if that share of it is lost again
-_CYCLES = 3  # the schedule starts again for what is hard to learn: if more than _LITTLE_LEFT of the entropy is left,
-_LITTLE_LEFT, _WORTH_IT = 0.1, 0.95  # and if its second half brought the loss below _WORTH_IT times what it was
-_FIRST_MOMENT, _SECOND_MOMENT = 0.9, 0.99  # of Adam; a short second moment suits a short run
+# A run counts as having found something when the loss is below this share of the entropy; less is chance.
+_FOUND = 0.98
+# A run that has found nothing ends after _LEAST_STEPS; with more than _MANY_ROWS rows it gets _STEPS_OF_HOPE, because
+# products of features (an exclusive or) are found late, and only where there are rows enough to find them in.
+_MANY_ROWS, _STEPS_OF_HOPE = 2000, 150
+# The loss has fallen when it is lower by this much; less is rounding.
+_FALL = 1e-4
+# A run that has found something goes on until it is _PATIENCE times as long as it was at the last fall. From then on it
+# ends as soon as the loss has risen again by the share _LOST of the way from the entropy down to its lowest value.
+_PATIENCE, _LOST = 2, 0.05
+# What is hard to learn gets the schedule of learning rates up to _CYCLES times. It is repeated only if there is
+# something left to learn (the best loss is above the share _LITTLE_LEFT of the entropy) and if training still pays (the
+# second half of the schedule brought the best loss below the share _WORTH_IT of what it was halfway).
+_CYCLES, _LITTLE_LEFT, _WORTH_IT = 3, 0.1, 0.95
+# Decay rates of Adam's means of the gradient and of its square. The second is less than the usual 0.999, whose mean
+# reaches over a thousand steps: more than most runs have.
+_FIRST_MOMENT, _SECOND_MOMENT = 0.9, 0.99
+# First weights: biases spread the kinks of the hidden units over standardised rows, and output weights are so small
+# that the first answers are nearly the class frequencies.
+_FIRST_BIAS, _FIRST_OUTPUT = 0.3, 0.1
 
 
 class ProbeClassifier(ClassifierMixin, SkfairdpEstimator):
@@ -146,13 +173,13 @@ class ProbeClassifier(ClassifierMixin, SkfairdpEstimator):
         """
         X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], ensure_min_samples=2)
         check_classification_targets(y)
-        classes, codes = np.unique(y, return_inverse=True)
+        classes, class_indices = np.unique(y, return_inverse=True)
         if len(classes) < 2:
             raise ValueError(f"y must hold at least two classes for a probe to tell apart; got one class: {classes}.")
         generator = torch_generator(random_stream(self.random_state))
         rows, self._mean, self._scale = _standardised(X)
         with limit_threads(1), torch.inference_mode():
-            team = _Team(torch.from_numpy(rows), torch.from_numpy(codes), len(classes), self, generator)
+            team = _Team(torch.from_numpy(rows), torch.from_numpy(class_indices), len(classes), self, generator)
             self.n_iter_, self.left_out_loss_, self.confidence_ = team.train(self, generator)
             self._layers = team.merged(self.confidence_)
         self.classes_ = classes
@@ -215,7 +242,7 @@ class _Team:
     def __init__(
         self,
         rows: torch.Tensor,
-        codes: torch.Tensor,
+        class_indices: torch.Tensor,
         n_classes: int,
         settings: ProbeClassifier,
         generator: torch.Generator,
@@ -225,13 +252,13 @@ class _Team:
         self.hidden_size = settings.hidden_size
         # Deal the rows out class by class, so that every part has its share of each class; part k is one slice.
         shuffled = torch.randperm(n_rows, generator=generator)
-        by_class = shuffled[torch.argsort(codes[shuffled], stable=True)]
+        by_class = shuffled[torch.argsort(class_indices[shuffled], stable=True)]
         self.part, order = torch.sort(torch.arange(n_rows) % self.n_members, stable=True)
-        self.rows, self.codes = rows[by_class[order]], codes[by_class[order]]
+        self.rows, self.class_indices = rows[by_class[order]], class_indices[by_class[order]]
         ends = torch.bincount(self.part).cumsum(0).tolist()
         stride = -(-n_rows // _CHECKED_ROWS)  # within a part the rows stand class by class: a stride keeps the shares
         self.checked = [slice(start, stop, stride) for start, stop in zip([0, *ends], ends)]
-        self.targets = torch.nn.functional.one_hot(self.codes, n_classes).float()
+        self.targets = torch.nn.functional.one_hot(self.class_indices, n_classes).float()
         self.prior = torch.log((self.targets.sum(0) + 1) / (n_rows + n_classes))
         units = self.n_members * self.hidden_size
         self.shapes = [
@@ -243,8 +270,8 @@ class _Team:
         self.weights = torch.zeros(sum(math.prod(shape) for shape in self.shapes))
         hidden_weights, hidden_bias, output_weights, output_bias = self.layers(self.weights)
         hidden_weights.normal_(0, n_features**-0.5, generator=generator)
-        hidden_bias.uniform_(-0.3, 0.3, generator=generator)
-        output_weights.normal_(0, 0.1 * self.hidden_size**-0.5, generator=generator)
+        hidden_bias.uniform_(-_FIRST_BIAS, _FIRST_BIAS, generator=generator)
+        output_weights.normal_(0, _FIRST_OUTPUT * self.hidden_size**-0.5, generator=generator)
         output_bias += self.prior
         self.kept = self.weights.clone()
         self.gradient = torch.zeros_like(self.weights)
@@ -272,7 +299,7 @@ class _Team:
             units = slice(k * self.hidden_size, (k + 1) * self.hidden_size)
             hidden = torch.addmm(hidden_bias[units], self.rows[rows], hidden_weights[:, units]).relu_()
             said.append(torch.addmm(output_bias[k] - self.prior, hidden, output_weights[k]))
-        beyond, truth = torch.cat(said), torch.cat([self.codes[rows] for rows in self.checked])
+        beyond, truth = torch.cat(said), torch.cat([self.class_indices[rows] for rows in self.checked])
         return min(
             (float(torch.nn.functional.cross_entropy(torch.add(self.prior, beyond, alpha=c), truth)), c)
             for c in _CONFIDENCES
@@ -284,12 +311,13 @@ class _Team:
         batch_size = min(settings.batch_size, n_rows)
         per_epoch = n_rows // batch_size
         n_steps = max(settings.max_steps, settings.min_epochs * per_epoch)
-        # Dense at the start, where few rows are learned by heart; evenly spread later.
+        # When to check: often at the start, where few rows are soon learned by heart (steps that grow by a factor), and
+        # twenty times at equal distances over the whole schedule.
         checks = {round(n_steps ** (i / 12)) for i in range(4, 13)} | {round(n_steps * i / 20) for i in range(21)}
         first, second = torch.zeros_like(self.weights), torch.zeros_like(self.weights)
         best_step, (best, confidence) = 0, self.left_out_loss()
         fell_at, level = 0, best
-        entropy, hope = best, _HOPE if n_rows > _FEW_ROWS else _LEAST_STEPS
+        entropy, without_signal = best, _STEPS_OF_HOPE if n_rows > _MANY_ROWS else _LEAST_STEPS
         halfway = best
         batches: list = []
         for step in range(1, _CYCLES * n_steps + 1):
@@ -310,9 +338,9 @@ class _Team:
             if loss < best:
                 best_step, best, confidence = step, loss, wanted
                 self.kept.copy_(self.weights)
-            if loss < level - 1e-4:
+            if loss < level - _FALL:
                 fell_at, level = step, loss
-            enough = max(_LEAST_STEPS, _PATIENCE * fell_at) if level < 0.98 * entropy else hope
+            enough = max(_LEAST_STEPS, _PATIENCE * fell_at) if level < _FOUND * entropy else without_signal
             if step >= enough and loss - level >= _LOST * (entropy - level):
                 break
             if within == round(n_steps / 2):

@@ -1,17 +1,19 @@
 """The objective of FEDERATE, with a fairness definition optimised directly beside the adversary."""
 
-from typing import NamedTuple
+import copy
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
 
-from skfairdp.neural._networks import Outputs
+from skfairdp.neural._federate_module import Outputs
 
-_CHANCE = 0.1
+# Below this gap the penalty is quadratic: in a batch with few positives, a gap of a few hundredths is mostly chance.
+_GAP_OF_CHANCE = 0.1
 
 
 class Targets(NamedTuple):
-    """What a batch is judged by: labels, group codes (one column per sensitive column), and weights or None."""
+    """What a batch is judged by: class indices, group indices (a column per sensitive column), and weights or None."""
 
     y: torch.Tensor
     groups: torch.Tensor | None
@@ -22,7 +24,45 @@ def weighted_nll(log_p: torch.Tensor, y: torch.Tensor, weight: torch.Tensor | No
     """Weighted mean of the negative log-probabilities of ``y``."""
     if weight is None:
         return nn.functional.nll_loss(log_p, y)
-    return (nn.functional.nll_loss(log_p, y, reduction="none") * weight).sum() / weight.sum()
+    return weighted_mean(nn.functional.nll_loss(log_p, y, reduction="none"), weight)
+
+
+def weighted_mean(losses: torch.Tensor, weight: torch.Tensor | None) -> torch.Tensor:
+    """Mean of one loss per row."""
+    return losses.mean() if weight is None else (losses * weight).sum() / weight.sum()
+
+
+def make_classification_loss(criterion: Any, params: dict[str, Any]) -> nn.Module | None:
+    """Make the loss that a user asked for, so that it gives one loss per row.
+
+    Parameters
+    ----------
+    criterion : "cross_entropy", torch loss class or instance
+        Takes log-probabilities of shape (n, n_classes) and class indices.
+    params : dict
+        Arguments of a class.
+
+    Returns
+    -------
+    torch.nn.Module or None
+        None for plain cross-entropy, which the module's log-probabilities give without another step.
+    """
+    if isinstance(criterion, str):
+        return nn.CrossEntropyLoss(**{**params, "reduction": "none"}) if params else None
+    if not isinstance(criterion, nn.Module):
+        made = criterion(**{**params, "reduction": "none"})
+    elif params:
+        raise TypeError(
+            f"criterion__{next(iter(params))} is an argument of a loss class, but criterion is a finished "
+            f"{type(criterion).__name__}; give the class instead."
+        )
+    else:
+        made = copy.deepcopy(criterion)
+        if "reduction" in vars(made):
+            vars(made)["reduction"] = "none"
+    if not isinstance(made, nn.Module):
+        raise TypeError(f"criterion must be a torch loss; the callable returned {type(made).__name__}.")
+    return made
 
 
 def expected_gap(
@@ -44,7 +84,7 @@ def expected_gap(
     p : Tensor of shape (n, n_classes)
         Probability that each class is answered.
     y, group : Tensor of shape (n,)
-        Class and group codes.
+        Class and group indices.
     n_groups : int
         Number of groups.
     fairness : {"equal_opportunity", "equalized_odds", "demographic_parity"}
@@ -81,8 +121,8 @@ def expected_gap(
 
 
 def smooth(gap: torch.Tensor) -> torch.Tensor:
-    """The gap, but quadratic below 0.1: in a batch of few positives the sign of a small gap is mostly chance."""
-    return torch.where(gap < _CHANCE, gap.square() / (2 * _CHANCE), gap - _CHANCE / 2)
+    """The gap, but quadratic below 0.1, where its sign is mostly chance; continuous, and with a continuous slope."""
+    return torch.where(gap < _GAP_OF_CHANCE, gap.square() / (2 * _GAP_OF_CHANCE), gap - _GAP_OF_CHANCE / 2)
 
 
 def orthogonality_loss(hidden: list[torch.Tensor], columns: tuple[int, ...]) -> torch.Tensor:
@@ -115,6 +155,8 @@ class FederateLoss(nn.Module):
         Weight of the expected gap.
     fairness : str
         The definition that the gap measures.
+    classification : torch.nn.Module or None
+        Log-probabilities and class indices to one loss per row; None is cross-entropy.
     """
 
     def __init__(
@@ -124,6 +166,7 @@ class FederateLoss(nn.Module):
         orthogonality: float = 0.0,
         fairness_penalty: float = 0.0,
         fairness: str = "equal_opportunity",
+        classification: nn.Module | None = None,
     ):
         super().__init__()
         self.n_groups = n_groups
@@ -131,14 +174,15 @@ class FederateLoss(nn.Module):
         self.orthogonality = orthogonality
         self.fairness_penalty = fairness_penalty
         self.fairness = fairness
+        self.classification = classification
         self.parts: dict[str, torch.Tensor] = {}
 
     def forward(self, outputs: Outputs, targets: Targets) -> torch.Tensor:
         """Return the loss to go down on; ``parts`` keeps its pieces for the history."""
-        loss = weighted_nll(outputs.log_p, targets.y, targets.weight)
+        loss = self._classifier_loss(outputs, targets)
         self.parts = {"classifier_loss": loss.detach()}
         if outputs.belief_log_p is not None:
-            loss = loss + weighted_nll(outputs.belief_log_p, targets.y, targets.weight)
+            loss = loss + self._classification_loss(outputs.belief_log_p, targets)
         if outputs.adversary_log_p:
             assert targets.groups is not None
             losses = [
@@ -149,6 +193,11 @@ class FederateLoss(nn.Module):
             self.parts["adversary_loss"] = adversary_loss.detach()
             loss = loss + adversary_loss
             if self.orthogonality > 0 and len(losses) > len(set(self.columns)):
+                if len(outputs.adversary_hidden) < len(losses):
+                    raise ValueError(
+                        f"orthogonality={self.orthogonality!r} compares the last hidden layers of adversaries, which "
+                        "only a torch.nn.Sequential shows; give such an adversary, or orthogonality=0."
+                    )
                 loss = loss + self.orthogonality * orthogonality_loss(outputs.adversary_hidden, self.columns)
         if self.fairness_penalty > 0 and targets.groups is not None:
             gaps = [
@@ -159,3 +208,33 @@ class FederateLoss(nn.Module):
             self.parts["fairness_gap"] = gap.detach().mean()
             loss = loss + self.fairness_penalty * smooth(gap).mean()
         return loss
+
+    def selection_loss(self) -> torch.Tensor:
+        """What validation rows are judged by: the last batch's classifier loss and gap, without the adversary."""
+        loss = self.parts["classifier_loss"]
+        return loss + self.fairness_penalty * self.parts["fairness_gap"] if "fairness_gap" in self.parts else loss
+
+    def _classifier_loss(self, outputs: Outputs, targets: Targets) -> torch.Tensor:
+        if self.classification is None or outputs.code_probabilities is None or outputs.code_log_p is None:
+            return self._classification_loss(outputs.log_p, targets)
+        # The expected loss of a code channel is a sum over its codes, whatever the loss.
+        n_codes, n_classes = outputs.code_log_p.shape
+        classes = torch.arange(n_classes, device=outputs.code_log_p.device)
+        losses = self._losses_of_rows(outputs.code_log_p.repeat_interleave(n_classes, 0), classes.repeat(n_codes))
+        expected = outputs.code_probabilities @ losses.view(n_codes, n_classes)
+        return weighted_mean(expected.gather(1, targets.y[:, None])[:, 0], targets.weight)
+
+    def _classification_loss(self, log_p: torch.Tensor, targets: Targets) -> torch.Tensor:
+        if self.classification is None:
+            return weighted_nll(log_p, targets.y, targets.weight)
+        return weighted_mean(self._losses_of_rows(log_p, targets.y), targets.weight)
+
+    def _losses_of_rows(self, log_p: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        assert self.classification is not None
+        losses = self.classification(log_p, y)
+        if losses.shape != y.shape:
+            raise ValueError(
+                f"criterion must give one loss for each of {len(y)} rows (reduction='none'), so that rows can be "
+                f"weighted; got the shape {tuple(losses.shape)}."
+            )
+        return losses

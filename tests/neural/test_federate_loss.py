@@ -7,7 +7,7 @@ from torch.nn.functional import cross_entropy
 
 from skfairdp.mechanisms import code_mechanism
 from skfairdp.neural import CodeChannel, FederateLoss, FederateModule, OpenChannel, expected_gap, mlp
-from skfairdp.neural._losses import Targets, orthogonality_loss, smooth, weighted_nll
+from skfairdp.neural._federate_loss import Targets, orthogonality_loss, smooth, weighted_nll
 
 
 @pytest.fixture(autouse=True)
@@ -48,7 +48,7 @@ def test_gap_is_the_definition(fairness, n_classes, n_groups):
     assert float(again) == pytest.approx(float(ours), abs=1e-12)
 
 
-def test_gap_without_two_groups_to_compare_is_zero_and_has_a_gradient():
+def test_gap_of_one_group_is_zero():
     p = torch.full((4, 2), 0.5, requires_grad=True)
     gap = expected_gap(p, torch.tensor([1, 1, 0, 0]), torch.tensor([0, 0, 1, 1]), 2, "equal_opportunity")
     gap.backward()
@@ -56,7 +56,7 @@ def test_gap_without_two_groups_to_compare_is_zero_and_has_a_gradient():
     assert torch.isfinite(p.grad).all()
 
 
-def test_smooth_gap_is_continuous_and_keeps_large_gaps():
+def test_smooth_gap_is_continuous():
     gap = torch.tensor([0.0, 0.05, 0.1 - 1e-6, 0.1 + 1e-6, 0.5])
     value = smooth(gap)
     assert float(value[0]) == 0.0
@@ -72,7 +72,7 @@ def test_weighted_loss_is_that_of_repeated_rows():
     assert torch.allclose(weighted_nll(log_p, y, weight), expected)
 
 
-def test_code_losses_are_expectations_over_all_codes():
+def test_code_losses_are_expectations():
     n_codes, n_classes, n_groups = 4, 3, 2
     encoder, channel, head = (
         mlp(5, (6,), n_codes),
@@ -114,7 +114,7 @@ def test_objective_adds_its_terms():
     assert loss.parts["fairness_gap"] == pytest.approx(gap.item())
 
 
-def test_orthogonality_is_zero_for_adversaries_that_look_elsewhere():
+def test_orthogonality_of_unlike_adversaries_is_zero():
     left = torch.cat([torch.rand(10, 3), torch.zeros(10, 3)], dim=1)
     right = torch.cat([torch.zeros(10, 3), torch.rand(10, 3)], dim=1)
     stacked = torch.eye(6).repeat(2, 1)

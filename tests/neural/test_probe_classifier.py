@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import threading
 from functools import cache
 
 import numpy as np
@@ -16,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from benchmarks.case_probe import representations
-from skfairdp.neural import ProbeClassifier, limit_threads, torch_generator
+from skfairdp.neural import ProbeClassifier, torch_generator
 from skfairdp.random import random_stream
 
 
@@ -55,7 +54,7 @@ def test_pure_noise_gives_back_the_frequencies():
     assert log_loss(truth, confident.predict_proba(fresh)) > entropy + 0.2, "what learns noise by heart pays for it"
 
 
-def test_left_out_loss_foretells_the_loss_on_new_rows():
+def test_left_out_loss_is_loss_on_new_rows():
     rng = np.random.default_rng(2)
     z = rng.integers(0, 2, 5000)
     H = rng.normal(size=(5000, 100)) + 0.2 * z[:, None]
@@ -67,13 +66,13 @@ def test_left_out_loss_foretells_the_loss_on_new_rows():
 
 
 def test_gradient_is_the_derivative_of_the_loss():
-    from skfairdp.neural._probe import _Team
+    from skfairdp.neural._probe_classifier import _Team
 
     rng = np.random.default_rng(0)
     rows = torch.from_numpy(rng.normal(size=(12, 3)).astype(np.float32))
-    codes = torch.from_numpy(np.arange(12) % 3)
+    class_indices = torch.from_numpy(np.arange(12) % 3)
     settings = ProbeClassifier(hidden_size=4, n_members=3)
-    team = _Team(rows, codes, 3, settings, torch_generator(random_stream(0)))
+    team = _Team(rows, class_indices, 3, settings, torch_generator(random_stream(0)))
     team.weights += 0.3 * torch.from_numpy(rng.normal(size=len(team.weights)).astype(np.float32))
     team.fill_gradient(torch.arange(12), 0.1)
 
@@ -85,13 +84,13 @@ def test_gradient_is_the_derivative_of_the_loss():
         units = slice(4 * k, 4 * k + 4)
         hidden = torch.relu(team.rows[mine] @ hidden_weights[:, units] + hidden_bias[units])
         scores = hidden @ output_weights[k] + output_bias[k]
-        loss = loss + torch.nn.functional.cross_entropy(scores, team.codes[mine])
+        loss = loss + torch.nn.functional.cross_entropy(scores, team.class_indices[mine])
     (by_autograd,) = torch.autograd.grad(loss, free)
     assert torch.allclose(team.gradient, by_autograd, atol=1e-6)
 
 
-def test_merged_members_are_the_mean_of_the_members():
-    from skfairdp.neural._probe import _Team
+def test_merged_members_are_their_mean():
+    from skfairdp.neural._probe_classifier import _Team
 
     rng = np.random.default_rng(0)
     rows = torch.from_numpy(rng.normal(size=(10, 3)).astype(np.float32))
@@ -107,16 +106,16 @@ def test_merged_members_are_the_mean_of_the_members():
 @pytest.mark.parametrize("labels", [["no", "yes"], [False, True], [-1.0, 7.0], [3, 10]])
 def test_labels_of_any_type(labels):
     rng = np.random.default_rng(0)
-    codes = rng.integers(0, 2, 200)
-    z = np.array(labels)[codes]
-    H = rng.normal(size=(200, 3)) + 3 * codes[:, None]
+    class_indices = rng.integers(0, 2, 200)
+    z = np.array(labels)[class_indices]
+    H = rng.normal(size=(200, 3)) + 3 * class_indices[:, None]
     probe = ProbeClassifier(random_state=0, max_steps=100).fit(H, z)
     assert probe.classes_.tolist() == labels
     assert probe.predict(H).dtype == z.dtype
     assert probe.score(H, z) > 0.95
 
 
-def test_scale_and_offset_of_columns_do_not_matter():
+def test_invariant_to_scale_and_offset():
     rng = np.random.default_rng(0)
     z = rng.integers(0, 2, 500)
     H = rng.normal(size=(500, 4)) + z[:, None]
@@ -147,7 +146,7 @@ answer = ProbeClassifier(random_state=5).fit(H, z)._layers[0].tobytes().hex()[:4
 """
 
 
-def test_a_seed_gives_the_same_weights_in_every_process_and_with_any_number_of_threads(monkeypatch):
+def test_seed_reproduces_in_any_process(monkeypatch):
     here: dict = {}
     exec(CODE, here)
     monkeypatch.setenv("OMP_NUM_THREADS", "1" if torch.get_num_threads() > 1 else "2")
@@ -156,7 +155,7 @@ def test_a_seed_gives_the_same_weights_in_every_process_and_with_any_number_of_t
     assert there.strip() == here["answer"]
 
 
-def test_seeds_differ_and_global_state_is_left_alone():
+def test_seeds_differ_and_global_state_untouched():
     rng = np.random.default_rng(0)
     H, z = rng.normal(size=(300, 5)), rng.integers(0, 2, 300)
     torch_state, threads = torch.get_rng_state(), torch.get_num_threads()
@@ -167,33 +166,6 @@ def test_seeds_differ_and_global_state_is_left_alone():
     assert np.array_equal(np.random.get_state()[1], numpy_state)  # noqa: NPY002
     assert torch.get_num_threads() == threads
     assert torch.is_grad_enabled()
-
-
-def test_overlapping_blocks_restore_the_number_of_threads():
-    before = torch.get_num_threads()
-    inside, leave = threading.Event(), threading.Event()
-
-    def other():
-        with limit_threads(1):
-            inside.set()
-            leave.wait(10)
-
-    worker = threading.Thread(target=other)
-    with limit_threads(1):
-        worker.start()
-        inside.wait(10)
-    leave.set()  # the thread that came second leaves last
-    worker.join()
-    assert torch.get_num_threads() == before
-
-
-def test_generators_follow_the_stream():
-    stream = random_stream(0)
-    first, second = torch_generator(stream), torch_generator(stream)
-    again = torch_generator(random_stream(0))
-    drawn = torch.rand(4, generator=first)
-    assert not torch.equal(drawn, torch.rand(4, generator=second)), "one stream, two generators"
-    assert torch.equal(drawn, torch.rand(4, generator=again))
 
 
 @cache
@@ -215,14 +187,14 @@ def mean_difference(attacker: ProbeClassifier, n_train: int) -> float:
     )
 
 
-def test_not_a_weaker_attacker_than_scikit_learns_network():
+def test_as_strong_as_mlp_classifier():
     assert mean_difference(ProbeClassifier(random_state=0), 400) > -0.5
 
 
-def test_a_weaker_attacker_would_be_noticed():
+def test_weaker_attacker_is_noticed():
     assert mean_difference(ProbeClassifier(random_state=0, max_steps=5, min_epochs=0), 400) < -0.5
 
 
 @pytest.mark.slow
-def test_not_a_weaker_attacker_on_many_rows():
+def test_as_strong_as_mlp_classifier_on_many_rows():
     assert mean_difference(ProbeClassifier(random_state=0), 4000) > -0.5

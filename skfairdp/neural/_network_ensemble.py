@@ -12,14 +12,16 @@ from itertools import pairwise
 import numpy as np
 import torch
 
-from skfairdp.neural._random import torch_generator
-from skfairdp.neural._threads import limit_threads
+from skfairdp.neural._torch_state import limit_threads, torch_generator
 from skfairdp.random import RandomStream
 
-_PREDICT_ELEMENTS = 1 << 24  # activations held at a time
+# Activations held at a time in predict (64 MB), so that memory does not grow with the number of rows.
+_PREDICT_ELEMENTS = 1 << 24
 
 # So many members at a time that their weights, gradients and moments stay in the cache from one step to the next.
 _BLOCK_BYTES = 1 << 22
+# Orders of the rows are drawn for so many epochs at once, because every member has a generator of its own and one call
+# per member and epoch is slow.
 _EPOCHS_DRAWN = 16
 
 

@@ -5,8 +5,8 @@ import pytest
 import torch
 from sklearn.neural_network import MLPClassifier
 
-from skfairdp.neural._ensemble import _gradients, _initial_parameters, train_ensemble
-from skfairdp.neural._random import torch_generator
+from skfairdp.neural._network_ensemble import _gradients, _initial_parameters, train_ensemble
+from skfairdp.neural._torch_state import torch_generator
 from skfairdp.random import random_stream
 
 SETTINGS = {"hidden_sizes": (16, 8), "max_epochs": 30, "batch_size": 32, "learning_rate": 0.01, "weight_decay": 1e-4}
@@ -66,7 +66,7 @@ def test_padding_has_no_influence():
         assert np.array_equal(before, after)
 
 
-def test_seeds_reproduce_and_torchs_global_stream_is_left_alone():
+def test_seed_reproduces_and_global_stream_untouched():
     X, targets, present = parts()
     state = torch.get_rng_state()
     first, again, other = train(X, targets, present), train(X, targets, present), train(X, targets, present, seed=1)
@@ -76,7 +76,7 @@ def test_seeds_reproduce_and_torchs_global_stream_is_left_alone():
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_members_learn_as_well_as_scikit_learns_network():
+def test_members_as_good_as_mlp_classifier():
     X, targets, present = parts(k=8, n=200)
     rng = np.random.default_rng(1)
     X_test = rng.normal(size=(2000, 4))
@@ -94,7 +94,7 @@ def test_members_learn_as_well_as_scikit_learns_network():
     assert ours > 0.85
 
 
-def test_rows_shared_by_all_members_equal_copies_of_them():
+def test_shared_rows_equal_copies():
     X, targets, present = parts(k=3)
     shared = train(X[:1], targets, present)
     copied = train(np.repeat(X[:1], 3, axis=0), targets, present)
@@ -102,12 +102,12 @@ def test_rows_shared_by_all_members_equal_copies_of_them():
         np.testing.assert_allclose(before, after, rtol=1e-4, atol=1e-5)
 
 
-def test_prediction_in_blocks_equals_prediction_at_once(monkeypatch):
+def test_prediction_in_blocks(monkeypatch):
     X, targets, present = parts()
     ensemble = train(X, targets, present)
     rows = np.random.default_rng(0).normal(size=(100, 4))
     at_once = ensemble.logits(rows)
-    monkeypatch.setattr("skfairdp.neural._ensemble._PREDICT_ELEMENTS", 1000)
+    monkeypatch.setattr("skfairdp.neural._network_ensemble._PREDICT_ELEMENTS", 1000)
     np.testing.assert_allclose(ensemble.logits(rows), at_once, rtol=1e-4, atol=1e-5)
     assert ensemble.n_members == 5
 
@@ -121,9 +121,9 @@ def test_members_without_rows_stay_as_they_began():
     np.testing.assert_array_equal(ensemble.weights[0][1], untouched[0][0][1].numpy())
 
 
-def test_training_in_blocks_equals_training_at_once(monkeypatch):
+def test_training_in_blocks(monkeypatch):
     X, targets, present = parts()
     at_once = train(X, targets, present)
-    monkeypatch.setattr("skfairdp.neural._ensemble._BLOCK_BYTES", 1)  # one member at a time
+    monkeypatch.setattr("skfairdp.neural._network_ensemble._BLOCK_BYTES", 1)  # one member at a time
     for before, after in zip(at_once.weights, train(X, targets, present).weights):
         np.testing.assert_allclose(before, after, rtol=1e-3, atol=1e-4)

@@ -1,4 +1,4 @@
-"""The channels: what training sees, what is released, and that no noise is missing."""
+"""The module: what training sees, what is released, that no noise is missing, and who gets which gradient."""
 
 import math
 
@@ -8,7 +8,7 @@ import torch
 from scipy import stats
 
 from skfairdp.mechanisms import OpenMechanism, code_mechanism, code_probabilities, laplace_mechanism
-from skfairdp.neural import CodeChannel, LaplaceChannel, OpenChannel
+from skfairdp.neural import CodeChannel, LaplaceChannel, OpenChannel, mlp, reverse_gradient
 from skfairdp.random import random_stream
 
 
@@ -50,7 +50,7 @@ def test_laplace_noise_has_the_scale_of_the_proof(norm, calibration, where):
     assert np.abs(correlation).max() < 0.04  # and one value per row instead of one per coordinate
 
 
-def test_one_component_is_a_sign_that_can_be_trained():
+def test_one_component_can_be_trained():
     u = torch.tensor([[0.3], [-2.0]], requires_grad=True)
     channel = LaplaceChannel(laplace_mechanism(1e9, "l1", 1))
     out = channel(u)
@@ -60,7 +60,7 @@ def test_one_component_is_a_sign_that_can_be_trained():
 
 
 @pytest.mark.parametrize("n_codes", [2, 3, 8])
-def test_code_probabilities_in_training_are_the_closed_form_of_the_named_code(n_codes):
+def test_code_probabilities_closed_form(n_codes):
     channel = codes(2.0, n_codes, 3)
     u = torch.randn(50, n_codes)
     named = channel.choose(channel.belief(u)).numpy()
@@ -68,7 +68,7 @@ def test_code_probabilities_in_training_are_the_closed_form_of_the_named_code(n_
     assert np.allclose(channel(u).detach().numpy(), expected, atol=1e-6)
 
 
-def test_gradient_of_the_codes_is_that_of_the_soft_codes():
+def test_code_gradient_is_that_of_soft_codes():
     channel = codes(1.5, 4, 2)
     u = torch.randn(6, 4, dtype=torch.float64, requires_grad=True)
     target = torch.randn(6, 4, dtype=torch.float64)
@@ -79,7 +79,7 @@ def test_gradient_of_the_codes_is_that_of_the_soft_codes():
     assert torch.allclose(u.grad, soft.grad)
 
 
-def test_the_named_code_stands_for_the_believed_class():
+def test_named_code_stands_for_believed_class():
     channel = codes(2.0, 5, 3)
     u = 3 * torch.randn(500, 5)
     belief = channel.belief(u)
@@ -114,3 +114,49 @@ def test_open_channel_returns_what_it_gets():
     u = rows(5)
     assert np.array_equal(OpenMechanism(3).release(OpenChannel().values(u), random_stream(0)), u)
     assert torch.equal(OpenChannel()(torch.tensor(u)), torch.tensor(u))
+
+
+def finite_difference(function, x, step=1e-6):
+    gradient = torch.zeros_like(x)
+    for i in range(x.numel()):
+        shift = torch.zeros_like(x).view(-1)
+        shift[i] = step
+        shift = shift.view_as(x)
+        gradient.view(-1)[i] = (function(x + shift) - function(x - shift)) / (2 * step)
+    return gradient
+
+
+@pytest.mark.parametrize("weight", [0.0, 0.3, 1.0, 2.5])
+def test_reversal_negates_gradient(weight):
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        adversary = mlp(3, (5,), 2).double()
+        x = torch.randn(4, 3, dtype=torch.float64, requires_grad=True)
+    z = torch.tensor([0, 1, 1, 0])
+
+    def loss(h):
+        return torch.nn.functional.cross_entropy(adversary(h), z)
+
+    loss(reverse_gradient(x, weight)).backward()
+    expected = -weight * finite_difference(lambda h: loss(h).detach(), x.detach())
+    assert torch.allclose(x.grad, expected, atol=1e-8)
+    # planted fault: a layer that forgets to reverse
+    if weight > 0:
+        x.grad = None
+        loss(x).backward()
+        assert not torch.allclose(x.grad, expected, atol=1e-4)
+
+
+def test_reversal_leaves_adversary_gradient():
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(1)
+        adversary = mlp(3, (), 2)
+        x = torch.randn(6, 3)
+    z = torch.tensor([0, 1, 1, 0, 1, 0])
+    gradients = []
+    for h in (x, reverse_gradient(x, 7.0)):
+        adversary.zero_grad()
+        torch.nn.functional.cross_entropy(adversary(h), z).backward()
+        gradients.append(adversary[0].weight.grad.clone())
+    assert torch.equal(*gradients)
+    assert torch.equal(x, reverse_gradient(x, 7.0))
