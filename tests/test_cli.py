@@ -21,8 +21,8 @@ from skfairdp.cli import main
 from skfairdp.datasets import make_biased_classification
 from skfairdp.metrics import leakage_report
 from skfairdp.random import random_stream
-from skfairdp.table_audit._prepare import prepare_table
-from skfairdp.table_audit._split import hold_out
+from skfairdp.table_audit._prepared_table import prepare_table
+from skfairdp.table_audit._prepared_table import hold_out
 
 HEADER = (
     "age, workclass, fnlwgt, education, education-num, marital-status, occupation, relationship, race, sex, "

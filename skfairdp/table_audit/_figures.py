@@ -8,7 +8,7 @@ import pandas as pd
 from skfairdp.table_audit._svg import Scale, picture, place_labels, shortened, tag, ticks
 
 if TYPE_CHECKING:
-    from skfairdp.table_audit._result import TableAudit
+    from skfairdp.table_audit._table_audit import TableAudit
 
 _RATE_NAMES = {
     "tpr": "true positive rate",

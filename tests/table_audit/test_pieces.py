@@ -7,11 +7,11 @@ import math
 import pandas as pd
 import pytest
 
-from skfairdp.table_audit._guards import METRICS, Guard
-from skfairdp.table_audit._progress import Progress, duration
-from skfairdp.table_audit._read import read_table
+from skfairdp.table_audit._fail_conditions import METRICS, FailCondition
+from skfairdp.table_audit._terminal_summary import Progress, duration
+from skfairdp.table_files import read_table
 from skfairdp.table_audit._svg import Scale, place_labels, shortened, tag, ticks
-from skfairdp.table_audit._terminal import epsilon_text, has_colour, printable
+from skfairdp.table_audit._terminal_summary import epsilon_text, has_colour, printable
 
 
 class Result:
@@ -38,22 +38,22 @@ class Result:
     ],
 )
 def test_conditions(text, holds):
-    assert (Guard.parse(text).triggered(Result) is not None) == holds
+    assert (FailCondition.parse(text).reason_to_fail(Result) is not None) == holds
 
 
 @pytest.mark.parametrize("text", ["", "tpr_gap", "tpr_gap >", "> 0.5", "tpr_gap > nan", "tpr_gap > x", "a b > 1"])
 def test_what_is_no_condition_is_refused(text):
     with pytest.raises(ValueError, match=r"is no condition|there is no metric"):
-        Guard.parse(text)
+        FailCondition.parse(text)
 
 
 def test_wrong_names_in_conditions_are_refused():
     with pytest.raises(ValueError, match="Did you mean 'tpr_gap'"):
-        Guard.parse("tprgap > 0.1")
+        FailCondition.parse("tprgap > 0.1")
     with pytest.raises(ValueError, match="Did you mean 'unconstrained'"):
-        Guard.parse("unconstraint: accuracy > 0.1").triggered(Result)
+        FailCondition.parse("unconstraint: accuracy > 0.1").reason_to_fail(Result)
     with pytest.raises(ValueError, match="there is no metric 'grms'"):
-        Guard.parse("grms > 0.1").triggered(Result)
+        FailCondition.parse("grms > 0.1").reason_to_fail(Result)
 
 
 def test_every_metric_of_a_condition_is_a_column_of_an_audit():

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skfairdp.table_audit._prepare import MISSING, prepare_table
-from skfairdp.table_audit._split import folds, hold_out
+from skfairdp.table_audit._prepared_table import MISSING, prepare_table
+from skfairdp.table_audit._prepared_table import folds, hold_out
 
 
 def people(n=200, **columns):

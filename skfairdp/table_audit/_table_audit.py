@@ -14,8 +14,8 @@ import pandas as pd
 
 from skfairdp import __version__
 from skfairdp.accounting import PrivacyGuarantee
-from skfairdp.table_audit._files import write_text
 from skfairdp.table_audit._verdict import Verdict, judge
+from skfairdp.table_files import write_text
 
 _SHOWN = ("numpy", "scipy", "pandas", "scikit-learn", "torch", "skorch")
 
@@ -126,7 +126,7 @@ class TableAudit:
         str
             The page.
         """
-        from skfairdp.table_audit._html import page
+        from skfairdp.table_audit._html_report import page
 
         text = page(self)
         if path is not None:

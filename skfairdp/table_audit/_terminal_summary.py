@@ -1,17 +1,75 @@
-"""The findings on a terminal: plain text, coloured only where colours are seen."""
+"""What an audit writes on a terminal: progress, then the findings; coloured only where colours are seen."""
 
+import io
 import math
 import os
 import shutil
+import sys
 import textwrap
 from typing import TYPE_CHECKING, Any
 
-from skfairdp.table_audit._progress import duration
+from tqdm import tqdm
 
 if TYPE_CHECKING:
-    from skfairdp.table_audit._result import TableAudit
+    from skfairdp.table_audit._table_audit import TableAudit
 
 _BOLD, _GREEN, _DIM, _PLAIN = "\x1b[1m", "\x1b[32m", "\x1b[2m", "\x1b[0m"
+
+
+class Progress:
+    """A bar with the time left on a terminal, and a line for each step elsewhere.
+
+    Parameters
+    ----------
+    total : float
+        Work to be done, in any unit.
+    verbose : bool
+        False is silent.
+    stream : file
+        Where to write; standard error by default, so that results can be piped.
+    """
+
+    def __init__(self, total: float, verbose: bool = True, stream: Any = None):
+        stream = sys.stderr if stream is None else stream
+        is_terminal = getattr(stream, "isatty", lambda: False)()
+        self._lines = stream if verbose and not is_terminal else None
+        self._bar = _Bar(
+            total=total,
+            disable=not verbose,
+            file=stream if is_terminal else io.StringIO(),  # elsewhere the bar only keeps the time
+            leave=False,
+            smoothing=0,  # steps are of very different length: the time left is told from the mean of all
+            mininterval=0,
+            ascii=" #",
+            bar_format="[{bar:24}] {percentage:3.0f}%  {remaining} left  {desc}",
+        )
+
+    def step(self, work: float, done: str) -> None:
+        """Note that ``work`` is done."""
+        self._bar.set_description_str(done, refresh=False)
+        self._bar.update(work)
+        if self._lines is not None:
+            state = self._bar.format_dict
+            left = state["elapsed"] * max(0.0, state["total"] - state["n"]) / state["n"]
+            print(f"{done}  ({duration(left)} left)", file=self._lines, flush=True)
+
+    def close(self) -> None:
+        """Clear the line of the bar."""
+        self._bar.close()
+
+
+class _Bar(tqdm):
+    monitor_interval = 0  # no thread that watches the bar: steps are rare, and each of them draws it
+
+
+def duration(seconds: float) -> str:
+    """Write a time as a person would say it."""
+    if seconds < 0.95:
+        return f"{seconds:.1f} s"
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 120 else f"{minutes / 60:.1f} h"
 
 
 def has_colour(stream: Any) -> bool:

@@ -14,13 +14,20 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from skfairdp._validation import check_choice
 from skfairdp.accounting import PrivacyGuarantee
 from skfairdp.preprocessing import GaussianPrivatizer, LaplacePrivatizer
-from skfairdp.table_audit._columns import check_choice
-from skfairdp.table_audit._files import check_writable, passing_file, whole_file
-from skfairdp.table_audit._read import check_exists, find_separator, kind_of, pyarrow_parquet, readable, text_rows
+from skfairdp.table_files._read_table import (
+    check_exists,
+    find_separator,
+    kind_of,
+    pyarrow_parquet,
+    readable,
+    text_rows,
+)
+from skfairdp.table_files._whole_file import check_writable, temporary_file_beside, whole_file
 
-# A block holds so many rows, or fewer where they are wide.
+# A block holds at most 50,000 rows, and at most a million values (8 MB as floats) where rows are wide.
 BLOCK_ROWS, BLOCK_VALUES = 50_000, 1_000_000
 _NUMBER_OF_ROWS = "the number and the order of the rows"
 
@@ -74,16 +81,16 @@ class Bounds:
             check_choice(name, list(columns), "column to privatise")
         if missing:
             raise ValueError(f"--bounds must name all columns or none; it lacks {', '.join(map(repr, missing))}.")
-        self.low = np.array([limits[name][0] for name in columns])
-        self.high = np.array([limits[name][1] for name in columns])
+        self.lower = np.array([limits[name][0] for name in columns])
+        self.upper = np.array([limits[name][1] for name in columns])
 
     def scale(self, values: np.ndarray) -> np.ndarray:
         """Map the limits onto -1 and 1; what lies beyond is cut off."""
-        return np.clip(2 * (values - self.low) / (self.high - self.low) - 1, -1, 1)
+        return np.clip(2 * (values - self.lower) / (self.upper - self.lower) - 1, -1, 1)
 
     def unscale(self, values: np.ndarray) -> np.ndarray:
         """Map back; this only looks at what is released, and costs nothing."""
-        return self.low + (values + 1) * (self.high - self.low) / 2
+        return self.lower + (values + 1) * (self.upper - self.lower) / 2
 
 
 def parse_bounds(texts: Sequence[str]) -> dict[str, tuple[float, float]]:
@@ -251,7 +258,7 @@ def privatize_file(
     # A receipt without a file is harmless, a file without a receipt is not. What is opened last is closed first: the
     # receipt gets its name before the file does, and the unfinished one goes when the file has its name, or is gone.
     with (
-        passing_file(target, ".guarantee.json") as unfinished,
+        temporary_file_beside(target, ".guarantee.json") as unfinished,
         whole_file(target, overwrite=overwrite) as part,
         whole_file(beside, overwrite=overwrite) as receipt,
     ):

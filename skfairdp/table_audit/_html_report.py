@@ -9,11 +9,11 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from skfairdp.table_audit import _figures
-from skfairdp.table_audit._progress import duration
+from skfairdp.table_audit._terminal_summary import duration
 from skfairdp.table_audit._verdict import percent, points
 
 if TYPE_CHECKING:
-    from skfairdp.table_audit._result import TableAudit
+    from skfairdp.table_audit._table_audit import TableAudit
 
 _WIDE, _NARROW = 720.0, 340.0
 
