@@ -1,6 +1,7 @@
 """Pictures, in scikit-learn's manner: ``XDisplay.from_...`` computes and draws, and imports matplotlib then."""
 
 from skfairdp.inspection._group_rates import GroupRatesDisplay
+from skfairdp.inspection._leakage_display import LeakageDisplay
 from skfairdp.inspection._pate import PATESweepDisplay, SoftLabelDisplay
 from skfairdp.inspection._pate_rows import BoundaryDisplay, FlippingDisplay, InputNormDisplay
 from skfairdp.inspection._privacy_curve import PrivacyCurveDisplay
@@ -13,6 +14,7 @@ __all__ = [
     "FlippingDisplay",
     "GroupRatesDisplay",
     "InputNormDisplay",
+    "LeakageDisplay",
     "PATESweepDisplay",
     "PrivacyCurveDisplay",
     "RepresentationDisplay",
