@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from skfairdp.inspection._style import colour_of, marker_of, quieten
+from skfairdp.inspection._display_style import colour_of, marker_of, quieten
 
 
 def draw(runs: pd.DataFrame, folder: Path) -> None:

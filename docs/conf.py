@@ -1,5 +1,6 @@
 """Sphinx configuration: the API pages are written from the package's own list of public names."""
 
+import importlib
 import inspect
 import os
 from pathlib import Path
@@ -65,24 +66,27 @@ _TITLES = {
     "ensemble": "Teacher ensembles",
     "exceptions": "Warnings and errors",
     "inspection": "Pictures",
+    "mechanisms": "What draws the noise",
     "metrics": "Metrics and scorers",
     "model_selection": "Choosing a model",
     "preprocessing": "Privatizers, encoders and erasers",
+    "random": "Where randomness comes from",
     "release": "How a value leaves, and what a pipeline costs",
     "table_audit": "The audit of a table",
 }
 
 
 def _write_api_page(path: Path) -> None:
-    """One table per folder, from ``skfairdp._HOME``: a public name cannot be forgotten."""
-    lines = ["API", "===", "", "Every name is reachable as ``skfairdp.Name`` too.", ""]
-    for folder in sorted({*skfairdp._HOME.values()}):
-        title = f"skfairdp.{folder}: {_TITLES[folder]}"
-        names = [name for name, home in skfairdp._HOME.items() if home == folder]
-        documented = [name for name in names if inspect.getdoc(getattr(skfairdp, name))]
-        lines += [title, "-" * len(title), "", f".. currentmodule:: skfairdp.{folder}", ""]
+    """One table per folder, from its ``__all__``: a public name cannot be forgotten."""
+    top = ", ".join(f"``{name}``" for name in skfairdp._HOME)
+    lines = ["API", "===", "", f"What most people come for can be imported from ``skfairdp`` itself: {top}.", ""]
+    for folder, title in _TITLES.items():
+        module = importlib.import_module(f"skfairdp.{folder}")
+        documented = [name for name in module.__all__ if inspect.getdoc(getattr(module, name))]
+        heading = f"skfairdp.{folder}: {title}"
+        lines += [heading, "-" * len(heading), "", f".. currentmodule:: skfairdp.{folder}", ""]
         lines += [".. autosummary::", "   :toctree: .", "   :nosignatures:", ""]
-        lines += [f"   {name}" for name in documented] + [""]
+        lines += [f"   {name}" for name in documented if callable(getattr(module, name))] + [""]
     path.parent.mkdir(exist_ok=True)
     text = "\n".join(lines)
     if not path.exists() or path.read_text() != text:

@@ -6,6 +6,8 @@ and what is allowed.
 
 import difflib
 import math
+import sys
+import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
@@ -14,7 +16,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from skfairdp.exceptions import ContinuousSensitiveFeatureWarning
+
 _MOST_VOTES = 2**20  # counts times the finest grid of the vote noise stay exact in float64
+_MOST_NUMBERS = 20  # different numbers in a sensitive column; with more it is a measurement rather than a set of groups
 
 
 def check_epsilon(epsilon: Any, *, name: str = "epsilon", allow_inf: bool = True, allow_zero: bool = False) -> float:
@@ -233,6 +238,14 @@ def _encode(values: Any, column: str, name: str) -> tuple[np.ndarray, tuple[Hash
             f"{missing[0]}. Drop these rows, or give missing values a label of their own."
         )
     found: list[Any] = [_plain(label) for label in uniques]
+    if len(found) > _MOST_NUMBERS and all(isinstance(label, Real) for label in found):
+        warnings.warn(
+            f"{name}: column {column!r} holds {len(found)} different numbers, and each of them is a group of its own. "
+            f"Bin a measurement first, for instance pandas.qcut({column}, 4) or pandas.cut({column}, [0, 25, 40, 65, "
+            "120]); numbers that are names of groups can be given as strings.",
+            ContinuousSensitiveFeatureWarning,
+            stacklevel=_outside(),
+        )
     try:
         order = sorted(range(len(found)), key=lambda k: found[k])
     except TypeError:  # labels of different types have no order of their own
@@ -240,6 +253,14 @@ def _encode(values: Any, column: str, name: str) -> tuple[np.ndarray, tuple[Hash
     rank = np.empty(len(found), dtype=np.intp)
     rank[order] = np.arange(len(found))
     return rank[positions], tuple(found[k] for k in order)
+
+
+def _outside() -> int:
+    """Levels of the stack between a warning raised by the caller and the first line that is not ours."""
+    level, frame = 1, sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "skfairdp":
+        level, frame = level + 1, frame.f_back  # type: ignore[assignment]
+    return level
 
 
 def _distinct(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -4,6 +4,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 
 __all__ = [
     "BudgetExceededError",
+    "ContinuousSensitiveFeatureWarning",
     "MissingSensitiveFeaturesWarning",
     "OverclaimedPrivacyWarning",
     "PrivacyLeakWarning",
@@ -34,6 +35,13 @@ class MissingSensitiveFeaturesWarning(UserWarning):
     """An estimator that exists for fairness was fitted without ``sensitive_features``.
 
     It works, and does what it can without them; the message says what that is.
+    """
+
+
+class ContinuousSensitiveFeatureWarning(UserWarning):
+    """A sensitive column holds many different numbers, such as ages, and each would be a group of its own.
+
+    The message says how to bin them.
     """
 
 

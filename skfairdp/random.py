@@ -24,6 +24,8 @@ from sklearn.base import clone
 
 from skfairdp._process import ProcessLock, process_token
 
+__all__ = ["RandomState", "RandomStream", "SeedIdentity", "noise_stream", "random_stream"]
+
 RandomState: TypeAlias = int | np.integer | np.random.SeedSequence | np.random.Generator | np.random.RandomState | None
 
 _waking = ProcessLock()
@@ -60,6 +62,15 @@ class RandomStream:
         Whether the words come from the operating system, so that nobody can replay them.
     identity : SeedIdentity or None
         Of a reproducible stream.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfairdp.random import RandomStream
+    >>> RandomStream().secure
+    True
+    >>> RandomStream(np.random.SeedSequence(0)).uint32(2).shape
+    (2,)
     """
 
     def __init__(self, seed_sequence: np.random.SeedSequence | None = None):
@@ -132,6 +143,21 @@ def random_stream(random_state: "RandomState | RandomStream" = None) -> RandomSt
 
     A ``Generator`` or ``RandomState`` is advanced, so that two objects which are
     given the same one draw different words.
+
+    Parameters
+    ----------
+    random_state : int, SeedSequence, Generator, RandomState, RandomStream or None, default=None
+        None reads the operating system. A stream is returned as it is.
+
+    Returns
+    -------
+    RandomStream
+
+    Examples
+    --------
+    >>> from skfairdp.random import random_stream
+    >>> random_stream(0).seed() == random_stream(0).seed()
+    True
     """
     if isinstance(random_state, RandomStream):
         return random_state
@@ -157,6 +183,22 @@ def noise_stream(random_state: "RandomState | RandomStream" = None) -> RandomStr
 
     A ``Generator`` or ``RandomState`` gives the operating system's entropy: whoever passes one has not asked for
     noise that repeats, and its copies in clones would repeat it.
+
+    Parameters
+    ----------
+    random_state : int, SeedSequence, Generator, RandomState, RandomStream or None, default=None
+        Only an int, a SeedSequence or a seeded stream make noise that can be reproduced.
+
+    Returns
+    -------
+    RandomStream
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfairdp.random import noise_stream
+    >>> noise_stream(np.random.default_rng(0)).secure, noise_stream(0).secure
+    (True, False)
     """
     if isinstance(random_state, np.random.Generator | np.random.RandomState):
         return RandomStream()
@@ -168,11 +210,6 @@ def training_and_noise_streams(random_state: "RandomState | RandomStream" = None
     noise = noise_stream(random_state)
     fresh_noise = isinstance(random_state, np.random.Generator | np.random.RandomState)
     return (random_stream(random_state) if fresh_noise else noise), noise
-
-
-def spawn(random_state: "RandomState | RandomStream", n: int) -> list[RandomStream]:
-    """Make ``n`` independent streams from a ``random_state``, one for each worker."""
-    return random_stream(random_state).spawn(n)
 
 
 def clone_with_seed(estimator: Any, seed: int, *, overwrite: bool = False) -> Any:

@@ -9,10 +9,13 @@ from sklearn.base import BaseEstimator
 
 import skfairdp
 
+# Tools of neural/ are for our own estimators; warnings and errors have no parameters.
+FOLDERS = sorted(set(skfairdp._FOLDERS) - {"neural", "exceptions"})
 PUBLIC = {
-    name: getattr(skfairdp, name)
-    for name, home in skfairdp._HOME.items()
-    if home != "exceptions" and callable(getattr(skfairdp, name))
+    f"{folder}.{name}": thing
+    for folder in FOLDERS
+    for name in getattr(skfairdp, folder).__all__
+    if callable(thing := getattr(getattr(skfairdp, folder), name))
 }
 
 

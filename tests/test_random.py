@@ -14,15 +14,15 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skfairdp import _rng
-from skfairdp.random import clone_with_seed, noise_stream, random_stream, spawn, training_and_noise_streams
+from skfairdp import random
+from skfairdp.random import clone_with_seed, noise_stream, random_stream, training_and_noise_streams
 
 
 def words(stream, n=64):
     return stream.uint64(n).tolist()
 
 
-def test_none_reads_the_operating_system_and_leaves_global_streams_alone(monkeypatch):
+def test_none_leaves_global_streams_alone(monkeypatch):
     asked = []
     real = __import__("os").urandom
     monkeypatch.setattr("os.urandom", lambda n: asked.append(n) or real(n))
@@ -52,7 +52,7 @@ def test_a_seed_reproduces_and_never_repeats(make):
     assert not first.secure
 
 
-def test_two_objects_that_share_a_generator_draw_different_words():
+def test_shared_generator_gives_different_words():
     generator = np.random.default_rng(0)
     assert words(random_stream(generator)) != words(random_stream(generator))
     legacy = np.random.RandomState(0)
@@ -66,11 +66,11 @@ def test_bad_seeds_are_named(bad):
 
 
 @pytest.mark.parametrize("random_state", [None, 3])
-def test_spawned_streams_are_different_and_reproducible_when_seeded(random_state):
-    streams = [words(s) for s in spawn(random_state, 4)]
+def test_spawned_streams_differ_and_repeat_with_seed(random_state):
+    streams = [words(s) for s in random_stream(random_state).spawn(4)]
     assert len({word for row in streams for word in row}) == 4 * 64
     if random_state is not None:
-        assert [words(s) for s in spawn(random_state, 4)] == streams
+        assert [words(s) for s in random_stream(random_state).spawn(4)] == streams
 
 
 def test_spawning_twice_gives_new_streams():
@@ -167,11 +167,11 @@ def test_forked_children_never_share_a_stream():
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows does not fork")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork.*:DeprecationWarning")
-def test_a_child_does_not_wait_for_a_thread_that_was_not_forked():
+def test_forked_child_does_not_wait_for_lost_thread():
     context = multiprocessing.get_context("fork")
     stream, queue = random_stream(0), context.Queue()
     child = context.Process(target=_draw_into, args=(queue, stream))
-    with _rng._waking:  # as another thread would hold it that is waking a stream at this moment
+    with random._waking:  # as another thread would hold it that is waking a stream at this moment
         child.start()
     try:
         assert len(queue.get(timeout=20)) == 64

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skfairdp._validation import check_count, check_delta, check_documents, check_epsilon, check_sensitive_features
+from skfairdp.exceptions import ContinuousSensitiveFeatureWarning
 
 SEX = ["f", "m", "m", "f"]
 
@@ -114,7 +115,7 @@ def test_too_few_groups_are_refused_when_asked():
 
 
 @given(st.lists(st.one_of(st.integers(), st.text(), st.booleans()), min_size=1, max_size=30), st.randoms())
-def test_codes_give_back_the_labels_and_do_not_depend_on_row_order(column, random):
+def test_indices_give_back_the_labels_in_any_row_order(column, random):
     groups = check_sensitive_features(column)
     assert [groups.labels[0][code] for code in groups.indices[:, 0]] == column
     shuffled = random.sample(column, len(column))
@@ -189,3 +190,24 @@ def test_documents_of_every_container(container):
 def test_bad_documents_are_named(X, error, message):
     with pytest.raises(error, match=message):
         check_documents(X)
+
+
+AGES = [18 + i for i in range(68)]
+
+
+@pytest.mark.parametrize("column", [AGES, np.array(AGES), np.array(AGES) / 2, pd.Series(AGES), pl.Series(AGES)])
+def test_raw_ages_warn_and_say_how_to_bin(column):
+    with pytest.warns(ContinuousSensitiveFeatureWarning, match=r"68 different numbers.*pandas\.qcut") as caught:
+        check_sensitive_features(column)
+    assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize(
+    "column", [AGES[:20] * 4, [str(age) for age in AGES], pd.qcut(pd.Series(AGES), 30), [(age, "f") for age in AGES]]
+)
+def test_groups_do_not_warn(column):
+    check_sensitive_features(column)
+
+
+def test_binned_ages_are_groups():
+    assert check_sensitive_features(pd.qcut(pd.Series(AGES), 4)).n_groups == (4,)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtri
 
-from skfairdp._proportions import proportion_bounds
+from skfairdp.metrics import proportion_bounds
 
 #: The choice of an event compares bounds at a confidence this much stricter than the one that is certified. Without
 #: it, rare events that were frequent by luck win the choice and fail the count.

@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from skfairdp.inspection._style import COLOURS, axes_of, quieten, shortened
+from skfairdp.inspection._display_style import COLOURS, axes_of, quieten, shortened
 from skfairdp.metrics import leakage_report
 
 

@@ -2,10 +2,6 @@
 
 from skfairdp.metrics._code_length import CodeLength, online_code_length
 from skfairdp.metrics._empirical_privacy import empirical_privacy_score
-from skfairdp.metrics._excessive_risk import excessive_risk, excessive_risk_gap, model_sensitivity
-from skfairdp.metrics._flipping import closeness_to_boundary, flipping_probability
-from skfairdp.metrics._group_counts import combine as combine_gaps
-from skfairdp.metrics._group_counts import tpr_gaps
 from skfairdp.metrics._group_fairness import (
     accuracy_gap,
     demographic_parity_gap,
@@ -15,12 +11,18 @@ from skfairdp.metrics._group_fairness import (
     worst_group_accuracy,
 )
 from skfairdp.metrics._group_rates import group_rates
-from skfairdp.metrics._intervals import bootstrap_interval
+from skfairdp.metrics._group_table import combine_gaps, tpr_gaps
+from skfairdp.metrics._intervals import Interval, bootstrap_interval, proportion_bounds
 from skfairdp.metrics._leakage import leakage_report, leakage_score
-from skfairdp.metrics._pate_bounds import (
+from skfairdp.metrics._pate_analysis import (
     SensitivityBounds,
+    closeness_to_boundary,
+    excessive_risk,
     excessive_risk_bound,
+    excessive_risk_gap,
+    flipping_probability,
     hard_label_bounds,
+    model_sensitivity,
     soft_label_bounds,
 )
 from skfairdp.metrics._scorers import (
@@ -34,14 +36,15 @@ from skfairdp.metrics._scorers import (
     worst_group_accuracy_scorer,
 )
 
+# What is imported and not listed here is for other folders of skfairdp.
 __all__ = [
     "CodeLength",
+    "Interval",
     "SensitivityBounds",
     "accuracy_gap",
     "accuracy_gap_scorer",
     "bootstrap_interval",
     "closeness_to_boundary",
-    "combine_gaps",
     "demographic_parity_gap",
     "empirical_privacy_score",
     "equalized_odds_gap",
@@ -53,7 +56,6 @@ __all__ = [
     "grms_scorer",
     "group_rates",
     "hard_label_bounds",
-    "how_to_pass_groups",
     "leakage_report",
     "leakage_score",
     "make_code_length_scorer",
@@ -64,7 +66,6 @@ __all__ = [
     "soft_label_bounds",
     "tpr_gap",
     "tpr_gap_scorer",
-    "tpr_gaps",
     "worst_group_accuracy",
     "worst_group_accuracy_scorer",
 ]

@@ -71,15 +71,15 @@ def _attacker(probe: Any) -> tuple[str, BaseEstimator]:
 
 
 @dataclass(frozen=True)
-class Arena:
+class AttackedRows:
     """The rows of an attack: representation, sensitive groups, and which rows train and which are scored."""
 
     H: np.ndarray
     groups: SensitiveGroups
-    splits_of: Any  # codes -> list of splits; the folds follow the column that is attacked
+    splits_of: Any  # indices -> list of splits; the folds follow the column that is attacked
 
 
-def make_arena(
+def check_attacked_rows(
     H: Any,
     sensitive_features: Any,
     H_test: Any,
@@ -88,7 +88,7 @@ def make_arena(
     stream: RandomStream,
     *,
     min_groups: int = 2,
-) -> Arena:
+) -> AttackedRows:
     """Check the arguments of an attack; with test rows train and test are given, else they are folds."""
     H = check_representation(H)
     groups = check_sensitive_features(sensitive_features, len(H), min_groups=min_groups)
@@ -97,14 +97,14 @@ def make_arena(
         raise ValueError(f"H_test and sensitive_features_test go together; {missing} is missing.")
     if H_test is None:
         seed = stream.seed()
-        return Arena(H, groups, lambda codes: _folds(H, codes, cv, seed))
+        return AttackedRows(H, groups, lambda indices: _folds(H, indices, cv, seed))
     H_test = check_representation(H_test, "H_test")
     if H_test.shape[1] != H.shape[1]:
         raise ValueError(f"H_test must have the {H.shape[1]} columns of H; it has {H_test.shape[1]}.")
     test = check_sensitive_features(sensitive_features_test, len(H_test), name="sensitive_features_test")
     rows = np.arange(len(H) + len(H_test))
     splits = [(rows[: len(H)], rows[len(H) :])]
-    return Arena(np.concatenate([H, H_test]), _joined(groups, test), lambda codes: splits)
+    return AttackedRows(np.concatenate([H, H_test]), _joined(groups, test), lambda indices: splits)
 
 
 def _joined(train: SensitiveGroups, test: SensitiveGroups) -> SensitiveGroups:
@@ -114,30 +114,30 @@ def _joined(train: SensitiveGroups, test: SensitiveGroups) -> SensitiveGroups:
             f"sensitive_features_test must have the {train.n_columns} columns of sensitive_features; "
             f"it has {test.n_columns}."
         )
-    labels, codes = [], []
+    labels, indices = [], []
     for j, (known, found) in enumerate(zip(train.labels, test.labels)):
         place = {label: code for code, label in enumerate(known)}
         for label in found:
             place.setdefault(label, len(place))
         labels.append(tuple(place))
-        codes.append(
+        indices.append(
             np.concatenate([train.indices[:, j], np.array([place[label] for label in found])[test.indices[:, j]]])
         )
-    return SensitiveGroups(np.column_stack(codes), tuple(labels), train.names)
+    return SensitiveGroups(np.column_stack(indices), tuple(labels), train.names)
 
 
-def _folds(H: np.ndarray, codes: np.ndarray, cv: Any, seed: int) -> list[_Split]:
+def _folds(H: np.ndarray, indices: np.ndarray, cv: Any, seed: int) -> list[_Split]:
     if isinstance(cv, bool) or not (isinstance(cv, int | np.integer | Iterable) or hasattr(cv, "split")):
         raise ValueError(f"cv must be a number of folds, a scikit-learn splitter or a list of splits; got {cv!r}.")
     if isinstance(cv, int | np.integer):
-        largest = np.bincount(codes).max()
+        largest = np.bincount(indices).max()
         if not 2 <= cv <= largest:
             raise ValueError(f"cv must be between 2 and {largest}, the size of the largest group; got {cv}.")
         cv = StratifiedKFold(int(cv), shuffle=True, random_state=seed)
     with warnings.catch_warnings():
         # A group smaller than the number of folds is missing from some of them, which the scores can bear.
         warnings.filterwarnings("ignore", "The least populated class", UserWarning)
-        return list(check_cv(cv, codes, classifier=True).split(H, codes))
+        return list(check_cv(cv, indices, classifier=True).split(H, indices))
 
 
 @dataclass(frozen=True)
@@ -149,15 +149,20 @@ class Attack:
 
 
 def run_attacks(
-    arena: Arena, codes: np.ndarray, splits: list[_Split], attackers: list, stream: RandomStream, n_jobs: int | None
+    attacked: AttackedRows,
+    indices: np.ndarray,
+    splits: list[_Split],
+    attackers: list,
+    stream: RandomStream,
+    n_jobs: int | None,
 ) -> dict[str, Attack]:
     """Train every attacker on the training rows of every split, and let it speak about the other rows."""
-    n_groups = int(codes.max()) + 1
+    n_groups = int(indices.max()) + 1
     tasks = [
         (name, clone_with_seed(attacker, stream.seed()), split) for name, attacker in attackers for split in splits
     ]
     said = Parallel(n_jobs=n_jobs)(
-        delayed(_speak)(attacker, arena.H, codes, n_groups, split) for _, attacker, split in tasks
+        delayed(_answer)(attacker, attacked.H, indices, n_groups, split) for _, attacker, split in tasks
     )
     attacks = {}
     for name, _ in attackers:
@@ -168,14 +173,14 @@ def run_attacks(
     return attacks
 
 
-def _speak(attacker: Any, H: np.ndarray, codes: np.ndarray, n_groups: int, split: _Split) -> tuple:
+def _answer(attacker: Any, H: np.ndarray, indices: np.ndarray, n_groups: int, split: _Split) -> tuple:
     train, test = split
-    known = np.unique(codes[train])
+    known = np.unique(indices[train])
     scores = np.full((len(test), n_groups), -np.inf)
     if len(known) == 1:  # nothing to learn, so everybody is said to belong to the only group there is
         scores[:, known] = 0.0
         return np.full(len(test), known[0]), scores
-    attacker.fit(H[train], codes[train])
+    attacker.fit(H[train], indices[train])
     predicted = np.asarray(attacker.predict(H[test])).astype(np.intp)
     if hasattr(attacker, "predict_proba"):
         scores[:, attacker.classes_.astype(np.intp)] = attacker.predict_proba(H[test])

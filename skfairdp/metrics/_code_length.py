@@ -166,12 +166,12 @@ def online_code_length(
         fractions = REFERENCE_FRACTIONS if reference_compatible else FRACTIONS
     ends = block_ends(fractions, len(H))
     stream = random_stream(random_state)
-    codes, n_groups = groups.indices[:, 0], groups.n_groups[0]
+    indices, n_groups = groups.indices[:, 0], groups.n_groups[0]
     tasks = []
     for kind in ("true", "control")[: 1 + bool(control)]:
         for order in range(n_orders):
             rows = stream.generator.permutation(len(H))
-            labels = codes if kind == "true" else stream.generator.permutation(codes)
+            labels = indices if kind == "true" else stream.generator.permutation(indices)
             tasks += [(kind, order, rows, labels, *step) for step in _steps(ends, attacker, stream)]
     prices = Parallel(n_jobs=n_jobs)(
         delayed(_block_bits)(

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from skfairdp.metrics._attackers import make_arena, named_attackers, run_attacks
+from skfairdp.metrics._attackers import check_attacked_rows, named_attackers, run_attacks
 from skfairdp.random import RandomState, random_stream
 
 
@@ -85,17 +85,17 @@ def empirical_privacy_score(
     attackers = named_attackers(probe)
     if len(attackers) > 1:
         raise ValueError(f"probe must be one attacker here; got {[name for name, _ in attackers]}.")
-    arena = make_arena(
+    attacked = check_attacked_rows(
         H, sensitive_features, H_test, sensitive_features_test, cv, stream, min_groups=2 if kind == "attributes" else 1
     )
-    groups = arena.groups
+    groups = attacked.groups
     if kind == "entities":
         present = [_presence(labels, name) for labels, name in zip(groups.labels, groups.names)]
     accuracies, found, mentions, claims = [], 0, 0, 0
-    for j, codes in enumerate(groups.indices.T):
-        splits = arena.splits_of(codes)
-        (attack,) = run_attacks(arena, codes, splits, attackers, stream, n_jobs).values()
-        truth = np.concatenate([codes[test] for _, test in splits])
+    for j, indices in enumerate(groups.indices.T):
+        splits = attacked.splits_of(indices)
+        (attack,) = run_attacks(attacked, indices, splits, attackers, stream, n_jobs).values()
+        truth = np.concatenate([indices[test] for _, test in splits])
         accuracies.append(np.mean(attack.predicted == truth))
         if kind == "entities":
             there, said = present[j][truth], present[j][attack.predicted]

@@ -8,17 +8,29 @@ import numpy as np
 import pandas as pd
 
 from skfairdp.exceptions import UndefinedGroupMetricWarning
-from skfairdp.metrics import _group_counts as on_counts
-from skfairdp.metrics._group_table import GroupTable, group_table, positive_class
+from skfairdp.metrics._group_table import (
+    GroupTable,
+    accuracies,
+    combine_gaps,
+    false_positive_rates,
+    group_table,
+    odds_gaps,
+    positive_class,
+    selection_gaps,
+    selection_rates,
+    spread,
+    tpr_gaps,
+    true_positive_rates,
+)
 
 _AVERAGES = ("auto", "binary", "max", "mean", "rms", None)
 
 # rate -> (words for it, why it can be undefined, function of the counts)
 RATES: dict[str, tuple[str, str, Callable]] = {
-    "accuracy": ("accuracy", "it has no row", on_counts.accuracies),
-    "tpr": ("true positive rate", "it has no row of that class", on_counts.true_positive_rates),
-    "fpr": ("false positive rate", "it has no row of any other class", on_counts.false_positive_rates),
-    "selection_rate": ("selection rate", "it has no row", on_counts.selection_rates),
+    "accuracy": ("accuracy", "it has no row", accuracies),
+    "tpr": ("true positive rate", "it has no row of that class", true_positive_rates),
+    "fpr": ("false positive rate", "it has no row of any other class", false_positive_rates),
+    "selection_rate": ("selection rate", "it has no row", selection_rates),
 }
 
 
@@ -91,7 +103,7 @@ def tpr_gap(
     table = group_table(
         y_true, y_pred, sensitive_features=sensitive_features, sample_weight=sample_weight, labels=labels
     )
-    return _class_gap("tpr_gap", table, ("tpr",), on_counts.tpr_gaps(table.counts), average, pos_label)
+    return _class_gap("tpr_gap", table, ("tpr",), tpr_gaps(table.counts), average, pos_label)
 
 
 def grms(y_true: Any, y_pred: Any, *, sensitive_features: Any, sample_weight: Any = None, labels: Any = None) -> float:
@@ -144,8 +156,8 @@ def grms(y_true: Any, y_pred: Any, *, sensitive_features: Any, sample_weight: An
     table = group_table(
         y_true, y_pred, sensitive_features=sensitive_features, sample_weight=sample_weight, labels=labels
     )
-    warn_undefined("grms", table, "tpr", on_counts.true_positive_rates(table.counts), list(table.classes))
-    return float(on_counts.combine(on_counts.tpr_gaps(table.counts), "rms"))
+    warn_undefined("grms", table, "tpr", true_positive_rates(table.counts), list(table.classes))
+    return float(combine_gaps(tpr_gaps(table.counts), "rms"))
 
 
 def accuracy_gap(y_true: Any, y_pred: Any, *, sensitive_features: Any, sample_weight: Any = None) -> float:
@@ -179,9 +191,9 @@ def accuracy_gap(y_true: Any, y_pred: Any, *, sensitive_features: Any, sample_we
     0.5
     """
     table = group_table(y_true, y_pred, sensitive_features=sensitive_features, sample_weight=sample_weight)
-    rates = on_counts.accuracies(table.counts)
+    rates = accuracies(table.counts)
     warn_undefined("accuracy_gap", table, "accuracy", rates[:, None], [None])
-    return float(on_counts.spread(rates, axis=-1))
+    return float(spread(rates, axis=-1))
 
 
 def demographic_parity_gap(
@@ -234,7 +246,7 @@ def demographic_parity_gap(
     table = group_table(
         y_true, y_pred, sensitive_features=sensitive_features, sample_weight=sample_weight, labels=labels
     )
-    gaps = on_counts.selection_gaps(table.counts)
+    gaps = selection_gaps(table.counts)
     return _class_gap("demographic_parity_gap", table, ("selection_rate",), gaps, average, pos_label)
 
 
@@ -292,7 +304,7 @@ def equalized_odds_gap(
     table = group_table(
         y_true, y_pred, sensitive_features=sensitive_features, sample_weight=sample_weight, labels=labels
     )
-    gaps = on_counts.odds_gaps(table.counts, agg)
+    gaps = odds_gaps(table.counts, agg)
     return _class_gap("equalized_odds_gap", table, ("tpr", "fpr"), gaps, average, pos_label)
 
 
@@ -327,7 +339,7 @@ def worst_group_accuracy(y_true: Any, y_pred: Any, *, sensitive_features: Any, s
     0.5
     """
     table = group_table(y_true, y_pred, sensitive_features=sensitive_features, sample_weight=sample_weight)
-    rates = on_counts.accuracies(table.counts)
+    rates = accuracies(table.counts)
     warn_undefined("worst_group_accuracy", table, "accuracy", rates[:, None], [None], least=1)
     return float(np.nanmin(rates))  # check_sensitive_features and the weights leave at least one group with rows
 
@@ -358,7 +370,7 @@ def _class_gap(
         warn_undefined(metric, table, rate, values, [table.classes[k] for k in used], stacklevel=4)
     if average is None:
         return pd.Series(gaps, index=pd.Index(list(table.classes), name="class"), name=metric)
-    return float(on_counts.combine(gaps, average, position))
+    return float(combine_gaps(gaps, average, position))
 
 
 def warn_undefined(

@@ -6,9 +6,8 @@ import numpy as np
 import pandas as pd
 
 from skfairdp._validation import check_count
-from skfairdp.metrics import _group_counts as on_counts
 from skfairdp.metrics._group_fairness import RATES, warn_undefined
-from skfairdp.metrics._group_table import GroupTable, group_table
+from skfairdp.metrics._group_table import GroupTable, accuracies, false_positives, group_table
 from skfairdp.metrics._intervals import (
     binomial_interval,
     bootstrap,
@@ -125,14 +124,14 @@ def _all_rates(counts: np.ndarray) -> np.ndarray:
     """Return accuracy, then tpr, fpr and selection rate class by class, ``[..., group, rate]``."""
     by_class = np.stack([RATES[rate][2](counts) for rate in ("tpr", "fpr", "selection_rate")], axis=-1)
     flat = by_class.reshape(*by_class.shape[:-2], -1)
-    return np.concatenate([on_counts.accuracies(counts)[..., None], flat], axis=-1)
+    return np.concatenate([accuracies(counts)[..., None], flat], axis=-1)
 
 
 def _all_trials(counts: np.ndarray) -> np.ndarray:
     """Return the denominators of the rates in the order of :func:`_all_rates`."""
     total = counts.sum(axis=(-2, -1))
     true = counts.sum(axis=-1)
-    _, negatives = on_counts.false_positives(counts)
+    _, negatives = false_positives(counts)
     by_class = np.stack([true, negatives, np.broadcast_to(total[..., None], true.shape)], axis=-1)
     return np.concatenate([total[..., None], by_class.reshape(*true.shape[:-1], -1)], axis=-1)
 

@@ -1,4 +1,9 @@
-"""The one table that every group metric is read from: counts by group, true class and predicted class."""
+"""The one table that every group metric is read from, and the rates and gaps that are read from it.
+
+Rates and gaps take ``counts[..., group, true class, predicted class]``; the leading axes are free, so that a
+thousand bootstrap tables are judged by the same line of code as the one that was observed. A rate of 0 out of 0
+is nan, and nan takes no part in a gap.
+"""
 
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
@@ -86,15 +91,15 @@ def group_table(
         raise ValueError("y_true is empty; give at least one row.")
     sensitive = check_sensitive_features(sensitive_features, n)
     crossed = sensitive.intersection()
-    group_codes, groups = _with_empty_groups(crossed.indices[:, 0], crossed.labels[0], sensitive_features)
-    true_codes, predicted_codes, classes = _encode_classes(true, predicted, labels)
+    group_indices, groups = _with_empty_groups(crossed.indices[:, 0], crossed.labels[0], sensitive_features)
+    true_indices, predicted_indices, classes = _encode_classes(true, predicted, labels)
     shape = (len(groups), len(classes), len(classes))
     if np.prod(shape, dtype=float) > _MOST_CELLS:
         raise ValueError(
             f"y_true and y_pred must hold class labels, and sensitive_features groups: {shape[1]} distinct labels "
             f"in {shape[0]} groups are too many to count."
         )
-    cells = (group_codes * shape[1] + true_codes) * shape[2] + predicted_codes
+    cells = (group_indices * shape[1] + true_indices) * shape[2] + predicted_indices
     size = shape[0] * shape[1] * shape[2]
     rows = np.bincount(cells, minlength=size).reshape(shape)
     if sample_weight is None:
@@ -146,12 +151,12 @@ def _label_column(values: Any, name: str) -> Any:
 def _encode_classes(true: Any, predicted: Any, labels: Any) -> tuple[np.ndarray, np.ndarray, tuple[Any, ...]]:
     """Code both columns by the same classes."""
     wanted = None if labels is None else _check_labels(labels)
-    direct = _direct_codes(true, predicted)
+    direct = _direct_indices(true, predicted)
     if direct is None:
-        (true_codes, true_labels) = _factorize(true, "y_true")
-        (predicted_codes, predicted_labels) = _factorize(predicted, "y_pred")
+        (true_indices, true_labels) = _factorize(true, "y_true")
+        (predicted_indices, predicted_labels) = _factorize(predicted, "y_pred")
     else:
-        true_codes, predicted_codes, true_labels, predicted_labels = direct
+        true_indices, predicted_indices, true_labels, predicted_labels = direct
     classes = wanted if wanted is not None else _union(true_labels, predicted_labels)
     position = {label: k for k, label in enumerate(classes)}
     lookups = []
@@ -160,15 +165,15 @@ def _encode_classes(true: Any, predicted: Any, labels: Any) -> tuple[np.ndarray,
         if unknown:
             raise ValueError(f"{name} holds labels that labels does not list: {_some(unknown)}.")
         lookups.append(np.array([-1 if label is None else position[label] for label in found], dtype=np.intp))
-    return _translate(true_codes, lookups[0]), _translate(predicted_codes, lookups[1]), classes
+    return _translate(true_indices, lookups[0]), _translate(predicted_indices, lookups[1]), classes
 
 
-def _translate(codes: np.ndarray, lookup: np.ndarray) -> np.ndarray:
-    """Replace codes by positions; most binary labels are their own position already."""
-    return codes if np.array_equal(lookup, np.arange(len(lookup))) else lookup[codes]
+def _translate(indices: np.ndarray, lookup: np.ndarray) -> np.ndarray:
+    """Replace indices by positions among the classes; most binary labels are their own position already."""
+    return indices if np.array_equal(lookup, np.arange(len(lookup))) else lookup[indices]
 
 
-def _direct_codes(true: Any, predicted: Any) -> "tuple[np.ndarray, np.ndarray, list, list] | None":
+def _direct_indices(true: Any, predicted: Any) -> "tuple[np.ndarray, np.ndarray, list, list] | None":
     """Code integers of a small range by subtracting the least; labels that do not occur are None."""
     if not all(isinstance(column, np.ndarray) and column.dtype.kind in "biu" for column in (true, predicted)):
         return None
@@ -179,33 +184,35 @@ def _direct_codes(true: Any, predicted: Any) -> "tuple[np.ndarray, np.ndarray, l
     coded, found = [], []
     plain = bool if true.dtype.kind == predicted.dtype.kind == "b" else int
     for column in (true, predicted):
-        codes = column.astype(np.intp, copy=False)
-        codes = codes - low if low else codes
-        occurs = np.bincount(codes, minlength=high - low + 1) > 0
-        coded.append(codes)
+        indices = column.astype(np.intp, copy=False)
+        indices = indices - low if low else indices
+        occurs = np.bincount(indices, minlength=high - low + 1) > 0
+        coded.append(indices)
         found.append([plain(low + k) if present else None for k, present in enumerate(occurs)])
     return coded[0], coded[1], found[0], found[1]
 
 
 def _factorize(column: Any, name: str) -> tuple[np.ndarray, list[Any]]:
     try:
-        codes, uniques = pd.factorize(column)
+        indices, uniques = pd.factorize(column)
     except TypeError as error:
         raise TypeError(f"{name} must hold class labels that can be hashed ({error}).") from None
-    missing = np.flatnonzero(codes < 0)
+    missing = np.flatnonzero(indices < 0)
     if missing.size:
-        raise ValueError(f"{name} has missing values: {missing.size} of {len(codes)} rows, first at row {missing[0]}.")
+        raise ValueError(
+            f"{name} has missing values: {missing.size} of {len(indices)} rows, first at row {missing[0]}."
+        )
     found = [label.item() if isinstance(label, np.generic) else label for label in uniques]
     odd = next((label for label in found if isinstance(label, float) and not label.is_integer()), None)
     if odd is not None:
         raise ValueError(f"{name} must hold class labels, not scores; got {odd!r}.")
-    return codes, found
+    return indices, found
 
 
 def _check_labels(labels: Any) -> tuple[Any, ...]:
     column = _label_column(labels, "labels")
-    codes, found = _factorize(column, "labels")
-    if len(found) != len(codes) or not found:
+    indices, found = _factorize(column, "labels")
+    if len(found) != len(indices) or not found:
         raise ValueError(f"labels must list every class once; got {_some(list(labels))}.")
     return tuple(found)
 
@@ -226,7 +233,7 @@ def _union(true_labels: list, predicted_labels: list) -> tuple[Any, ...]:
 
 
 def _with_empty_groups(
-    codes: np.ndarray, groups: tuple[Hashable, ...], sensitive_features: Any
+    indices: np.ndarray, groups: tuple[Hashable, ...], sensitive_features: Any
 ) -> tuple[np.ndarray, tuple[Hashable, ...]]:
     """Add the categories that a single pandas categorical column declares and that have no row."""
     column = sensitive_features
@@ -234,15 +241,15 @@ def _with_empty_groups(
         column = column.iloc[:, 0]
     dtype = getattr(column, "dtype", None)
     if not isinstance(dtype, pd.CategoricalDtype):
-        return codes, groups
+        return indices, groups
     empty = [category for category in dtype.categories.tolist() if category not in set(groups)]
     if not empty:
-        return codes, groups
+        return indices, groups
     try:
         declared = tuple(sorted([*groups, *empty]))
     except TypeError:
         declared = (*groups, *empty)
-    return np.array([declared.index(group) for group in groups])[codes], declared
+    return np.array([declared.index(group) for group in groups])[indices], declared
 
 
 def _check_weight(sample_weight: Any, n: int) -> np.ndarray:
@@ -264,3 +271,81 @@ def _some(labels: Any, most: int = 10) -> str:
     """Write a list of labels, shortened if it is long."""
     listed = ", ".join(repr(label) for label in list(labels)[:most])
     return f"[{listed}{', ...' if len(labels) > most else ''}]"
+
+
+def _ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
+    return np.divide(part, whole, out=np.full(np.shape(whole), np.nan), where=whole > 0)
+
+
+def accuracies(counts: np.ndarray) -> np.ndarray:
+    """Return the share of correct rows of each group, ``[..., group]``."""
+    return _ratio(np.trace(counts, axis1=-2, axis2=-1), counts.sum(axis=(-2, -1)))
+
+
+def true_positive_rates(counts: np.ndarray) -> np.ndarray:
+    """Return P(predicted c | true c) of each group and class, ``[..., group, class]``."""
+    return _ratio(np.diagonal(counts, axis1=-2, axis2=-1), counts.sum(axis=-1))
+
+
+def false_positive_rates(counts: np.ndarray) -> np.ndarray:
+    """Return P(predicted c | true class is not c) of each group and class, ``[..., group, class]``."""
+    hits, negatives = false_positives(counts)
+    return _ratio(hits, negatives)
+
+
+def false_positives(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the false positives and the negatives of each group and class.
+
+    Both are sums over the other classes rather than differences from a total: with weights, a difference
+    of two equal sums need not be zero.
+    """
+    others = 1 - np.eye(counts.shape[-1], dtype=counts.dtype)
+    return (counts * others).sum(axis=-2), counts.sum(axis=-1) @ others
+
+
+def selection_rates(counts: np.ndarray) -> np.ndarray:
+    """Return P(predicted c) of each group and class, ``[..., group, class]``."""
+    return _ratio(counts.sum(axis=-2), np.broadcast_to(counts.sum(axis=(-2, -1))[..., None], counts.shape[:-1]))
+
+
+def spread(rates: np.ndarray, axis: int) -> np.ndarray:
+    """Return the largest difference between two groups; nan where fewer than two have the rate."""
+    defined = ~np.isnan(rates)
+    highest = np.where(defined, rates, -np.inf).max(axis=axis)
+    lowest = np.where(defined, rates, np.inf).min(axis=axis)
+    return np.subtract(highest, lowest, out=np.full(highest.shape, np.nan), where=defined.sum(axis=axis) >= 2)
+
+
+def tpr_gaps(counts: np.ndarray) -> np.ndarray:
+    """Return the gap in true positive rate of each class, ``[..., class]``."""
+    return spread(true_positive_rates(counts), axis=-2)
+
+
+def fpr_gaps(counts: np.ndarray) -> np.ndarray:
+    """Return the gap in false positive rate of each class, ``[..., class]``."""
+    return spread(false_positive_rates(counts), axis=-2)
+
+
+def selection_gaps(counts: np.ndarray) -> np.ndarray:
+    """Return the gap in selection rate of each class, ``[..., class]``."""
+    return spread(selection_rates(counts), axis=-2)
+
+
+def odds_gaps(counts: np.ndarray, agg: str) -> np.ndarray:
+    """Return the worse, or the mean, of the gaps in true and in false positive rate, ``[..., class]``."""
+    both = np.stack([tpr_gaps(counts), fpr_gaps(counts)], axis=-1)
+    return combine_gaps(both, "max" if agg == "worst_case" else "mean")
+
+
+def combine_gaps(per_class: np.ndarray, average: str, position: int | None = None) -> np.ndarray:
+    """Reduce the last axis to one number, over the entries that are defined."""
+    if average == "binary":
+        return per_class[..., position]
+    defined = ~np.isnan(per_class)
+    if average == "max":
+        value = np.where(defined, per_class, -np.inf).max(axis=-1)
+    else:
+        powers = per_class**2 if average == "rms" else per_class
+        value = np.where(defined, powers, 0.0).sum(axis=-1) / np.maximum(defined.sum(axis=-1), 1)
+        value = np.sqrt(value) if average == "rms" else value
+    return np.where(defined.any(axis=-1), value, np.nan)

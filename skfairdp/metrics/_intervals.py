@@ -10,12 +10,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import stats
+from scipy.special import betaincinv
 
-from skfairdp._proportions import proportion_bounds
 from skfairdp._validation import check_count
-from skfairdp.metrics import _group_counts as on_counts
 from skfairdp.metrics._group_fairness import resolve_average
-from skfairdp.metrics._group_table import GroupTable, group_table
+from skfairdp.metrics._group_table import (
+    GroupTable,
+    accuracies,
+    combine_gaps,
+    group_table,
+    odds_gaps,
+    selection_gaps,
+    spread,
+    tpr_gaps,
+)
 from skfairdp.random import random_stream
 
 # Draws are made in blocks of about this many cells, so that many classes do not fill the memory.
@@ -23,7 +31,24 @@ _BLOCK_CELLS = 4_000_000
 
 
 class Interval(NamedTuple):
-    """A value and the ends of its confidence interval."""
+    """A value and the ends of its confidence interval.
+
+    Attributes
+    ----------
+    value : float
+        The estimate.
+    lower : float
+        Lower end.
+    upper : float
+        Upper end.
+
+    Examples
+    --------
+    >>> from skfairdp.metrics import Interval
+    >>> value, lower, upper = Interval(0.3, 0.2, 0.4)
+    >>> lower < value < upper
+    True
+    """
 
     value: float
     lower: float
@@ -38,6 +63,31 @@ def check_confidence_level(confidence_level: Any) -> float:
     if not 0 < level < 1:
         raise ValueError(f"confidence_level must lie between 0 and 1; got {confidence_level!r}.")
     return level
+
+
+def proportion_bounds(successes: Any, trials: Any, alpha: float) -> tuple[np.ndarray, np.ndarray]:
+    """One-sided Clopper-Pearson bounds of a proportion, each of which is wrong with probability at most ``alpha``.
+
+    Together they are the exact interval of level ``1 - 2 * alpha``.
+
+    Parameters
+    ----------
+    successes : array-like
+        Successes, k.
+    trials : array-like
+        Trials, n. Without any the bounds are 0 and 1.
+    alpha : float
+        Error probability of each bound.
+
+    Returns
+    -------
+    lower, upper : ndarray of float
+    """
+    k, n = np.asarray(successes, dtype=float), np.asarray(trials, dtype=float)
+    # The bounds are quantiles of Beta(k, n - k + 1) and Beta(k + 1, n - k); at k = 0 and k = n one is fixed.
+    lower = np.where(k > 0, betaincinv(np.maximum(k, 1), n - k + 1, alpha), 0.0)
+    upper = np.where(k < n, betaincinv(k + 1, np.maximum(n - k, 1), 1 - alpha), 1.0)
+    return lower, upper
 
 
 def binomial_interval(
@@ -206,15 +256,15 @@ def bootstrap_interval(
 
 
 def _worst(counts: np.ndarray) -> np.ndarray:
-    rates = on_counts.accuracies(counts)
+    rates = accuracies(counts)
     return np.where(np.isnan(rates), np.inf, rates).min(axis=-1)  # every table holds rows, so one rate is finite
 
 
 _STATISTICS: dict[str, Callable] = {
-    "tpr_gap": lambda counts, *how: on_counts.combine(on_counts.tpr_gaps(counts), *how),
-    "grms": lambda counts, *how: on_counts.combine(on_counts.tpr_gaps(counts), *how),
-    "accuracy_gap": lambda counts, *how: on_counts.spread(on_counts.accuracies(counts), axis=-1),
-    "demographic_parity_gap": lambda counts, *how: on_counts.combine(on_counts.selection_gaps(counts), *how),
-    "equalized_odds_gap": lambda counts, *how: on_counts.combine(on_counts.odds_gaps(counts, "worst_case"), *how),
+    "tpr_gap": lambda counts, *how: combine_gaps(tpr_gaps(counts), *how),
+    "grms": lambda counts, *how: combine_gaps(tpr_gaps(counts), *how),
+    "accuracy_gap": lambda counts, *how: spread(accuracies(counts), axis=-1),
+    "demographic_parity_gap": lambda counts, *how: combine_gaps(selection_gaps(counts), *how),
+    "equalized_odds_gap": lambda counts, *how: combine_gaps(odds_gaps(counts, "worst_case"), *how),
     "worst_group_accuracy": lambda counts, *how: _worst(counts),
 }

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 from sklearn.metrics import roc_auc_score
 
-from skfairdp._proportions import proportion_bounds
-from skfairdp.metrics._attackers import Attack, make_arena, named_attackers, run_attacks
+from skfairdp.metrics._attackers import Attack, check_attacked_rows, named_attackers, run_attacks
+from skfairdp.metrics._intervals import proportion_bounds
 from skfairdp.random import RandomState, random_stream
 
 _COLUMNS = [
@@ -100,11 +100,11 @@ def leakage_score(
     """
     stream = random_stream(random_state)
     attackers = named_attackers(probe)
-    arena = make_arena(H, sensitive_features, H_test, sensitive_features_test, cv, stream)
-    codes = arena.groups.intersection().indices[:, 0]
-    splits = arena.splits_of(codes)
-    attacks = run_attacks(arena, codes, splits, attackers, stream, n_jobs)
-    truth, part = _scored(codes, splits)
+    attacked = check_attacked_rows(H, sensitive_features, H_test, sensitive_features_test, cv, stream)
+    indices = attacked.groups.intersection().indices[:, 0]
+    splits = attacked.splits_of(indices)
+    attacks = run_attacks(attacked, indices, splits, attackers, stream, n_jobs)
+    truth, part = _scored(indices, splits)
     attack = strongest(attacks, truth, part) if len(attacks) > 1 else attacks[attackers[0][0]]
     return float(np.mean(attack.predicted == truth))
 
@@ -184,32 +184,32 @@ def leakage_report(
         raise ValueError(f"confidence_level must lie between 0 and 1; got {confidence_level!r}.")
     stream = random_stream(random_state)
     attackers = named_attackers(probe)
-    arena = make_arena(H, sensitive_features, H_test, sensitive_features_test, cv, stream)
-    columns = dict(zip(arena.groups.names, arena.groups.indices.T))
+    attacked = check_attacked_rows(H, sensitive_features, H_test, sensitive_features_test, cv, stream)
+    columns = dict(zip(attacked.groups.names, attacked.groups.indices.T))
     if len(columns) > 1:
-        crossed = arena.groups.intersection()
+        crossed = attacked.groups.intersection()
         columns[crossed.names[0]] = crossed.indices[:, 0]
     table = []
-    for attribute, codes in columns.items():
-        splits = arena.splits_of(codes)
-        attacks = run_attacks(arena, codes, splits, attackers, stream, n_jobs)
-        truth, part = _scored(codes, splits)
+    for attribute, indices in columns.items():
+        splits = attacked.splits_of(indices)
+        attacks = run_attacks(attacked, indices, splits, attackers, stream, n_jobs)
+        truth, part = _scored(indices, splits)
         if len(attacks) > 1:
             attacks["strongest"] = strongest(attacks, truth, part)
         table += [
             {
                 "attribute": attribute,
                 "attacker": name,
-                **_figures(attack, truth, int(codes.max()) + 1, confidence_level),
+                **_figures(attack, truth, int(indices.max()) + 1, confidence_level),
             }
             for name, attack in attacks.items()
         ]
     return pd.DataFrame(table, columns=_COLUMNS)
 
 
-def _scored(codes: np.ndarray, splits: list) -> tuple[np.ndarray, np.ndarray]:
+def _scored(indices: np.ndarray, splits: list) -> tuple[np.ndarray, np.ndarray]:
     """Groups of the scored rows, and the part each belongs to when the strongest attacker is chosen."""
-    truth = np.concatenate([codes[test] for _, test in splits])
+    truth = np.concatenate([indices[test] for _, test in splits])
     if len(splits) > 1:
         return truth, np.repeat(np.arange(len(splits)), [len(test) for _, test in splits])
     part = np.empty(len(truth), dtype=np.intp)

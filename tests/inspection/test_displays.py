@@ -49,7 +49,7 @@ def test_tradeoff_of_a_table_marks_front_band_and_choice():
 
 
 @pytest.mark.parametrize("colour", [None, "leakage", "param_privatizer__epsilon"])
-def test_tradeoff_of_a_search_shows_gaps_and_leakage_as_a_person_reads_them(colour):
+def test_tradeoff_shows_gaps_and_leakage_as_positive(colour):
     display = TradeoffDisplay.from_cv_results(SEARCH, colour=colour, rule=RelaxationThreshold(0.01))
     assert display.fairness.value.tolist() == [0.20, 0.05, 0.10, 0.01]
     assert display.shown.tolist() == [True, True, True, False]
@@ -81,7 +81,7 @@ def _runs():
     )
 
 
-def test_privacy_curve_averages_runs_and_gives_infinity_a_place():
+def test_privacy_curve_averages_runs_and_shows_infinity():
     display = PrivacyCurveDisplay.from_table(_runs(), method="name", majority=0.5)
     row = display.table.query("method == 'x' and epsilon == 1").iloc[0]
     assert row["accuracy"] == pytest.approx(0.7)
@@ -134,10 +134,10 @@ def test_representation_views_show_the_same_rows(method):
     )
     assert [ax.get_title() for ax in display.axes_] == ["before", "after"]
     assert all(points.shape == (50, 2) for points in display.points.values())
-    assert len(display.indices) == 50
+    assert len(display.group_indices) == 50
 
 
-def test_representation_of_one_or_two_dimensions_is_shown_as_it_is():
+def test_one_or_two_dimensions_are_not_reduced():
     H = np.arange(6.0).reshape(6, 1)
     display = RepresentationDisplay.from_representations(H, sensitive_features=[0, 1] * 3, random_state=0)
     np.testing.assert_array_equal(display.points[""], np.column_stack([H, np.zeros(6)]))
@@ -151,5 +151,5 @@ def test_representation_refuses_bad_input():
         RepresentationDisplay.from_representations({}, sensitive_features=[])
     with pytest.raises(ValueError, match="method must be"):
         RepresentationDisplay.from_representations(np.zeros((4, 3)), sensitive_features=[0, 1, 0, 1], method="umap")
-    with pytest.raises(ValueError, match="one Axes per view"):
-        RepresentationDisplay.from_representations(H, sensitive_features=[0, 1, 0, 1], axes=plt.subplots(1, 2)[1])
+    with pytest.raises(ValueError, match="one for each panel"):
+        RepresentationDisplay.from_representations(H, sensitive_features=[0, 1, 0, 1], ax=plt.subplots(1, 2)[1])

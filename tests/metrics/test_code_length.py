@@ -135,7 +135,7 @@ def test_block_ends():
     assert block_ends(FRACTIONS, 2) == [1, 2]
 
 
-def test_signal_is_shorter_than_noise_and_the_control_is_as_long_as_noise():
+def test_signal_is_shorter_than_noise_and_control():
     rng = np.random.default_rng(0)
     z = rng.choice(["f", "m"], p=[0.3, 0.7], size=1500)
     H = rng.normal(size=(1500, 8)) + 1.5 * (z == "f")[:, None]

@@ -89,7 +89,7 @@ def test_bad_input_is_named(arguments, message):
 
 
 @pytest.mark.data
-def test_majority_guess_on_ag_news_reaches_the_published_value():
+def test_majority_guess_on_ag_news_as_published():
     """Table 4 of the paper has 49.34: the micro average of presence, and no other, gives it."""
     folder = os.environ.get("SKFAIRDP_DATA")
     if not folder:

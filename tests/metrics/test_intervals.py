@@ -106,7 +106,7 @@ def test_drawing_tables_is_drawing_rows(weighted):
     )
 
 
-def test_group_rates_bootstrap_equals_binomial_for_large_groups():
+def test_bootstrap_equals_binomial_for_large_groups():
     y_true, y_pred, groups, _ = data(n=20_000)
     boot = group_rates(y_true, y_pred, sensitive_features=groups, interval="bootstrap", random_state=0, n_draws=2000)
     exact = group_rates(y_true, y_pred, sensitive_features=groups, interval="wilson")

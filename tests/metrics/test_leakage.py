@@ -43,7 +43,7 @@ def test_attack_works_on_a_signal_and_is_at_chance_on_noise(probe):
     assert low < leakage_score(H, z, probe=probe, cv=3, random_state=0) < high
 
 
-def test_a_scorer_that_looks_at_its_training_rows_would_be_seen():
+def test_scorer_that_reads_training_rows_is_caught():
     """The planted fault: on noise, an attacker scored on the rows it was trained on is far outside the band."""
     H, z = noise()
     _, high = chance_band(len(z))
@@ -124,7 +124,7 @@ def test_perfect_and_hopeless_attackers_have_whole_intervals():
     assert swapped.auc[0] == 0
 
 
-def test_strongest_is_chosen_on_other_rows_than_it_is_scored_on():
+def test_strongest_attacker_is_chosen_on_other_rows():
     """Two hundred attackers that guess: the best of them looks strong, and chosen honestly it is at chance."""
     rng = np.random.default_rng(0)
     truth = rng.integers(0, 2, 400)

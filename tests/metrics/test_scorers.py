@@ -206,7 +206,7 @@ PASS_ON = r"search\.fit\(X, y, sensitive_features=\.\.\.\), or to cross_validate
 
 @pytest.mark.parametrize("scoring", SCORINGS.values(), ids=SCORINGS)
 @pytest.mark.parametrize(("enabled", "sentence"), [(False, SWITCH_ON), (True, PASS_ON)], ids=["off", "on"])
-def test_a_search_without_groups_raises_the_sentence_or_warns_with_it(scoring, enabled, sentence, data):
+def test_search_without_groups_says_what_is_missing(scoring, enabled, sentence, data):
     X, y, _ = data
     with sklearn.config_context(enable_metadata_routing=enabled):
         with pytest.raises(SensitiveFeaturesNotRoutedError, match=sentence):
@@ -218,7 +218,7 @@ def test_a_search_without_groups_raises_the_sentence_or_warns_with_it(scoring, e
     assert np.isfinite(result.get("test_accuracy", 0)).all()
 
 
-def test_a_single_scorer_refuses_before_it_asks_for_predictions(data, monkeypatch):
+def test_scorer_refuses_before_it_asks_for_predictions(data, monkeypatch):
     X, y, _ = data
     monkeypatch.setattr(CountsPredictions, "n_calls", 0)
     with pytest.raises(SensitiveFeaturesNotRoutedError):
@@ -232,7 +232,7 @@ EVERY_SCORER = [*READY, make_leakage_scorer(cv=3), make_fairness_scorer(tpr_gap,
 
 
 @pytest.mark.parametrize("scorer", EVERY_SCORER, ids=repr)
-def test_python_can_ask_a_scorer_anything_while_routing_is_off(scorer, no_routing):
+def test_scorer_can_be_inspected_without_routing(scorer, no_routing):
     assert "held-out rows" in pydoc.render_doc(scorer)
     assert inspect.getmodule(scorer) is scorers
     assert functools.wraps(scorer)(lambda: None).__module__ == scorers.__name__
@@ -475,6 +475,6 @@ def test_without_the_helper_the_groups_do_not_arrive(data, routing):
 
 
 @pytest.mark.parametrize("make", [make_leakage_scorer, make_code_length_scorer])
-def test_a_wrong_parameter_is_refused_when_the_scorer_is_made(make):
+def test_wrong_parameter_is_refused_at_construction(make):
     with pytest.raises(TypeError, match="has no parameter 'max_rows'; it has"):
         make(max_rows=10)

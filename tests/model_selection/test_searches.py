@@ -153,7 +153,7 @@ def test_a_rule_says_how_to_switch_routing_on(rule, n_jobs, data):
 
 @nan_is_recorded
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: type(rule).__name__)
-def test_with_routing_but_without_groups_a_rule_says_where_to_pass_them(rule, data):
+def test_rule_says_where_to_pass_missing_groups(rule, data):
     X, y, _ = data
     with pytest.raises(ValueError, match=r"pass them to the search, search\.fit\(X, y, sensitive_features=") as caught:
         GridSearchCV(Mixture(), {"use": [0.0, 1.0]}, scoring=SCORING, refit=rule, cv=3).fit(X, y)
@@ -181,7 +181,7 @@ def test_a_probe_that_never_worked_is_not_overlooked(rule, data):
     ],
     ids=["pays for one fit", "pays for one candidate"],
 )
-def test_a_search_that_its_budget_does_not_pay_for_ends_in_an_error(budget, error, sentence, data):
+def test_search_beyond_its_budget_is_an_error(budget, error, sentence, data):
     """Two folds, each with a fit and one call of predict: a candidate costs four releases, its refit a fifth."""
     X, y, group = data
     pipeline = make_pipeline(LaplacePrivatizer(1000.0), LogisticRegression())

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from skfairdp.inspection._style import COLOUR_MAP, COLOURS, axes_of, label_points, quieten
+from skfairdp.inspection._display_style import COLOUR_MAP, COLOURS, axes_of, label_points, quieten
 from skfairdp.model_selection import Metric, Results, undominated
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from skfairdp.inspection._style import axes_of, colour_of, marker_of, quieten, shortened
+from skfairdp.inspection._display_style import axes_of, colour_of, marker_of, quieten, shortened
 from skfairdp.metrics import group_rates
 
 _NAMES = {"tpr": "true positive rate", "fpr": "false positive rate", "selection_rate": "selection rate"}

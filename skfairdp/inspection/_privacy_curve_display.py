@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from skfairdp.inspection._style import axes_of, colour_of, marker_of, quieten
+from skfairdp.inspection._display_style import axes_of, colour_of, marker_of, quieten
 
 
 class PrivacyCurveDisplay:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pandas as pd
 
-from skfairdp.inspection._style import axes_of, colour_of, quieten
+from skfairdp.inspection._display_style import axes_of, colour_of, quieten
 
 _SERIES = {
     "classifier_loss": ("classifier", "-"),

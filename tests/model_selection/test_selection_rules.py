@@ -87,7 +87,7 @@ def rule_agrees(rule_of_threshold, data) -> bool:
 
 @settings(max_examples=300, deadline=None)
 @given(tables())
-def test_relaxation_threshold_equals_its_definition_in_exact_arithmetic(data):
+def test_relaxation_threshold_equals_its_definition(data):
     assert rule_agrees(lambda t: RelaxationThreshold(t, privacy="leakage"), data)
 
 
@@ -113,7 +113,7 @@ def test_planted_faults_are_seen():
 
 
 @pytest.mark.parametrize(("best", "threshold", "edge"), [(0.9, 0.01, 0.89), (0.3, 0.1, 0.2), (0.85, 0.05, 0.8)])
-def test_the_lower_end_belongs_to_the_band_whatever_rounding_says(best, threshold, edge):
+def test_band_includes_its_lower_end_despite_rounding(best, threshold, edge):
     table = {"accuracy": [best, edge, edge - 1e-6], "tpr_gap": [0.3, 0.1, 0.0]}
     assert RelaxationThreshold(threshold)(table) == 1
 
@@ -140,7 +140,7 @@ def test_privacy_may_be_a_parameter():
 
 
 @pytest.mark.parametrize("rule", RULES, ids=repr)
-def test_candidates_that_are_nan_are_skipped_and_all_nan_raises(rule):
+def test_nan_candidates_are_skipped_and_all_nan_raises(rule):
     table = {"accuracy": [np.nan, 0.99, 0.90, np.inf, 0.89], "tpr_gap": [0.0, np.nan, 0.2, 0.0, 0.05]}
     assert rule(as_cv_results(table)) in (2, 4)
     explained = rule.explain(as_cv_results(table))
@@ -184,7 +184,7 @@ def test_explain_says_what_was_given_up_and_won():
     assert table["verdict"].tolist()[2:] == ["chosen", "in the band, but not chosen", "accuracy below the band"]
 
 
-def test_gap_won_is_measured_from_the_fairest_of_the_most_accurate():
+def test_gap_won_starts_at_fairest_of_most_accurate():
     table = {"accuracy": [0.9, 0.9, 0.89], "tpr_gap": [0.3, 0.2, 0.1]}
     np.testing.assert_allclose(RelaxationThreshold(0.01).explain(table)["gap_won"], [-0.1, 0.0, 0.1])
 
@@ -217,7 +217,7 @@ def test_directions_are_read_from_names_or_given():
     assert RelaxationThreshold(fairness="oddness").explain(negative)["oddness"].tolist() == [0.2, 0.1]
 
 
-def test_a_gap_that_was_not_negated_is_not_maximised_in_silence():
+def test_gap_that_is_not_negated_is_refused():
     results = as_cv_results(TABLE, negate=())
     with pytest.raises(ValueError, match="mean_test_tpr_gap holds positive values"):
         RelaxationThreshold()(results)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import beta, binom
 
-from skfairdp._proportions import proportion_bounds
+from skfairdp.metrics import proportion_bounds
 
 
 def error_rate(bounds_of, n, alpha):

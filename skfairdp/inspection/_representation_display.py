@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 
 from skfairdp._validation import check_sensitive_features
-from skfairdp.inspection._style import colour_of, marker_of, quieten
+from skfairdp.inspection._display_style import PanelDisplay, colour_of, marker_of, quieten
 from skfairdp.random import random_stream
 
 
-class RepresentationDisplay:
+class RepresentationDisplay(PanelDisplay):
     """Two-dimensional views of one representation or several, coloured by group.
 
     Make it with :meth:`from_representations`, usually of the same rows before and after they were
@@ -20,7 +20,7 @@ class RepresentationDisplay:
     ----------
     points : dict of str to ndarray of shape (n_shown, 2)
         The points of each view.
-    codes : ndarray of shape (n_shown,)
+    group_indices : ndarray of shape (n_shown,)
         The group of each point.
     groups : tuple
         The label of each group.
@@ -45,9 +45,9 @@ class RepresentationDisplay:
     (100, 2)
     """
 
-    def __init__(self, points: dict[str, np.ndarray], codes: np.ndarray, groups: tuple, *, name: str = "group"):
+    def __init__(self, points: dict[str, np.ndarray], group_indices: np.ndarray, groups: tuple, *, name: str = "group"):
         self.points = points
-        self.indices = codes
+        self.group_indices = group_indices
         self.groups = groups
         self.name = name
 
@@ -60,7 +60,7 @@ class RepresentationDisplay:
         method: Any = "pca",
         max_points: int = 2000,
         random_state: Any = None,
-        axes: Any = None,
+        ax: Any = None,
     ) -> "RepresentationDisplay":
         """Reduce representations of the same rows to two dimensions and draw them side by side.
 
@@ -76,8 +76,8 @@ class RepresentationDisplay:
             Rows shown; a random sample, the same in each view, when there are more.
         random_state : int, Generator or None
             For the sample and for t-SNE.
-        axes : sequence of matplotlib Axes or None
-            One per view; ``None`` makes a new figure.
+        ax : matplotlib Axes, sequence of one for each view, or None
+            Where to draw; one is divided among the views, ``None`` makes a new figure.
 
         Returns
         -------
@@ -95,49 +95,40 @@ class RepresentationDisplay:
         shown = np.sort(stream.generator.permutation(len(groups.indices))[:max_points])
         points = {title: _reduce(array[shown], method, stream.seed()) for title, array in arrays.items()}
         display = cls(points, groups.indices[shown, 0], groups.labels[0], name=groups.names[0])
-        return display.plot(axes=axes)
+        return display.plot(ax=ax)
 
-    def plot(self, axes: Any = None) -> "RepresentationDisplay":
+    def plot(self, ax: Any = None) -> "RepresentationDisplay":
         """Draw.
 
         Parameters
         ----------
-        axes : sequence of matplotlib Axes or None
-            One per view; ``None`` makes a new figure.
+        ax : matplotlib Axes, sequence of one for each view, or None
+            Where to draw; one is divided among the views, ``None`` makes a new figure.
 
         Returns
         -------
         RepresentationDisplay
             This object.
         """
-        if axes is None:
-            import matplotlib.pyplot as plt
-
-            _, axes = plt.subplots(
-                1, len(self.points), figsize=(4.5 * len(self.points), 4), squeeze=False, layout="constrained"
-            )
-        axes = np.atleast_1d(np.asarray(axes, dtype=object)).ravel()
-        if len(axes) != len(self.points):
-            raise ValueError(f"axes must hold one Axes per view: {len(self.points)} expected, {len(axes)} given.")
-        for ax, (title, points) in zip(axes, self.points.items()):
-            for code, label in enumerate(self.groups):
-                rows = points[self.indices == code]
-                ax.scatter(
+        axes = self._panels(ax, len(self.points))
+        for panel, (title, points) in zip(axes, self.points.items()):
+            for number, label in enumerate(self.groups):
+                rows = points[self.group_indices == number]
+                panel.scatter(
                     rows[:, 0],
                     rows[:, 1],
                     s=14,
                     alpha=0.6,
                     linewidths=0,
-                    color=colour_of(code),
-                    marker=marker_of(code),
+                    color=colour_of(number),
+                    marker=marker_of(number),
                     label=str(label),
                 )
-            quieten(ax)
-            ax.set_title(title)
-            ax.set_xticks([])
-            ax.set_yticks([])
+            quieten(panel)
+            panel.set_title(title)
+            panel.set_xticks([])
+            panel.set_yticks([])
         axes[-1].legend(title=self.name, frameon=False, loc="best")
-        self.axes_, self.figure_ = axes, axes[0].figure
         return self
 
 

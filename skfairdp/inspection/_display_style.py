@@ -1,4 +1,4 @@
-"""How our pictures look: a palette that colour-blind readers can tell apart, and quiet axes."""
+"""How our pictures look: a palette that colour-blind readers can tell apart, quiet axes, and rows of panels."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -94,3 +94,31 @@ def label_points(ax: Any, points: Sequence[tuple[float, float]], labels: Sequenc
                 note.set_horizontalalignment(horizontal)
                 note.set_verticalalignment(vertical)
         taken.append(best_box)
+
+
+class PanelDisplay:
+    """Several panels, and where they were drawn."""
+
+    axes_: np.ndarray
+    figure_: Any
+
+    def _panels(self, ax: Any, n_panels: int) -> np.ndarray:
+        """Return axes for the panels: new ones, those given, or the place of one given divided among them."""
+        import matplotlib.pyplot as plt
+        from matplotlib.axes import Axes
+        from matplotlib.gridspec import GridSpecFromSubplotSpec
+
+        if ax is None:
+            _, ax = plt.subplots(1, n_panels, figsize=(4.2 * n_panels, 3.4), layout="constrained")
+        if isinstance(ax, Axes) and n_panels > 1:
+            place = ax.get_subplotspec()
+            if place is None:
+                raise ValueError(f"ax must be {n_panels} axes, or one that was made by subplots.")
+            ax.set_axis_off()
+            grid = GridSpecFromSubplotSpec(1, n_panels, subplot_spec=place)
+            ax = np.array([ax.figure.add_subplot(grid[0, i]) for i in range(n_panels)])
+        axes = np.atleast_1d(np.asarray(ax, dtype=object)).ravel()
+        if len(axes) != n_panels:
+            raise ValueError(f"ax must be {n_panels} axes, one for each panel; got {len(axes)}.")
+        self.axes_, self.figure_ = axes, axes[0].figure
+        return axes
