@@ -239,6 +239,11 @@ def _audit(chosen: argparse.Namespace) -> int:
     return _run_audit(frame, chosen, arguments, command, title, conditions, {"file_sha256": digest})
 
 
+def _has_colour(stream: Any) -> bool:
+    """Say whether a stream is a terminal that wants colours (https://no-color.org)."""
+    return bool(getattr(stream, "isatty", lambda: False)()) and "NO_COLOR" not in os.environ
+
+
 def _run_audit(
     frame: Any,
     chosen: argparse.Namespace,
@@ -250,7 +255,7 @@ def _run_audit(
 ) -> int:
     from dataclasses import replace
 
-    from skfairdp.table_audit import audit_table, has_colour, printable, summary
+    from skfairdp.table_audit import audit_table, printable
     from skfairdp.table_files import check_writable
 
     for path in filter(None, (chosen.out, chosen.json)):
@@ -260,7 +265,7 @@ def _run_audit(
     result.to_html(chosen.out)
     if chosen.json:
         result.to_json(chosen.json)
-    print(summary(result, has_colour(sys.stdout)))
+    print(result.to_text(colour=_has_colour(sys.stdout)))
     for note in result.notes:
         if "left out, because" in note:
             print(f"\nnote: {printable(note)}")

@@ -77,7 +77,7 @@ def label_points(ax: Any, points: Sequence[tuple[float, float]], labels: Sequenc
     frame = ax.get_window_extent()
     taken = [np.array([x - 7 * unit, y - 7 * unit, x + 7 * unit, y + 7 * unit]) for x, y in places]
     for (x, y), point, text in zip(places, points, labels):
-        note = ax.annotate(shortened(text), point, xytext=(0, 0), textcoords="offset points", fontsize="small")
+        note = ax.annotate(shortened(text), point, xytext=(0, 0), textcoords="offset points")
         note.set_in_layout(False)
         extent = note.get_window_extent()
         best_cost, best_box = None, taken[0]

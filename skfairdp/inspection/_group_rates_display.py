@@ -164,7 +164,9 @@ class GroupRatesDisplay:
             )
             for name, predicted in (y_pred.items() if several else [(None, y_pred)])
         }
-        table = pd.concat([table.assign(model=name) for name, table in tables.items()], ignore_index=True)
+        # In brackets, so that it is not the name of a sensitive column.
+        frames = [frame.assign(**{"(model)": name}) for name, frame in tables.items()]
+        table = pd.concat(frames, ignore_index=True)
         known = set(table["rate"])
         if not rates or not set(rates) <= known:
             raise ValueError(f"rates must be chosen from {sorted(known)}; got {rates!r}.")
@@ -173,7 +175,7 @@ class GroupRatesDisplay:
         if pos_label is not None and pos_label not in classes:
             raise ValueError(f"pos_label must be one of the labels {classes}; got {pos_label!r}.")
         shown = classes[-1] if pos_label is None else pos_label
-        model = "model" if several else None
+        model = "(model)" if several else None
         return cls(table, names, rates=tuple(rates), pos_label=shown, model=model).plot(ax=ax)
 
     def plot(self, ax: Any = None) -> "GroupRatesDisplay":

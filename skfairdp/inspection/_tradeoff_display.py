@@ -206,7 +206,7 @@ class TradeoffDisplay:
             ax.axvspan(*self.band, color="0.92", zorder=0, label="relaxation band")
         on_front = np.flatnonzero(self.front)
         on_front = on_front[np.argsort(x[on_front])]
-        ax.plot(x[on_front], y[on_front], color="0.45", linewidth=1.2, zorder=1, label="Pareto front")
+        ax.plot(x[on_front], y[on_front], color="0.45", linestyle="--", linewidth=1, zorder=1, label="Pareto front")
         if self.interval is not None:
             lower, upper = self.interval
             ax.vlines(x[self.shown], lower[self.shown], upper[self.shown], color="0.65", linewidth=1.2, zorder=1)

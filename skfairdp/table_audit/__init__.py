@@ -3,13 +3,11 @@
 from skfairdp.table_audit._audit_table import audit_table
 from skfairdp.table_audit._fail_conditions import FailCondition
 from skfairdp.table_audit._table_audit import TableAudit
-from skfairdp.table_audit._terminal_summary import has_colour, printable, summary
+from skfairdp.table_audit._terminal_summary import printable
 
 __all__ = [
     "FailCondition",
     "TableAudit",
     "audit_table",
-    "has_colour",
     "printable",
-    "summary",
 ]

@@ -1,6 +1,7 @@
 """The methods that an audit compares: one entry each, with every hyper-parameter written out."""
 
 import math
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -132,7 +133,10 @@ class FairlearnClassifier(ClassifierMixin, BaseEstimator):
         self.reduction_ = ExponentiatedGradient(
             LogisticRegression(max_iter=1000), TruePositiveRateParity(difference_bound=self.difference_bound)
         )
-        self.reduction_.fit(X, (np.asarray(y) == positive).astype(int), sensitive_features=sensitive_features)
+        with warnings.catch_warnings():  # how fairlearn calls pandas is not the reader's concern
+            warnings.simplefilter("ignore", DeprecationWarning)
+            warnings.simplefilter("ignore", FutureWarning)
+            self.reduction_.fit(X, (np.asarray(y) == positive).astype(int), sensitive_features=sensitive_features)
         return self
 
     def predict_proba(self, X: Any) -> np.ndarray:

@@ -2,7 +2,6 @@
 
 import io
 import math
-import os
 import shutil
 import sys
 import textwrap
@@ -72,11 +71,6 @@ def duration(seconds: float) -> str:
     return f"{minutes} min" if minutes < 120 else f"{minutes / 60:.1f} h"
 
 
-def has_colour(stream: Any) -> bool:
-    """Say whether a stream is a terminal that wants colours (https://no-color.org)."""
-    return bool(getattr(stream, "isatty", lambda: False)()) and "NO_COLOR" not in os.environ
-
-
 def epsilon_text(epsilon: float, delta: float) -> str:
     """Write an epsilon with its delta."""
     if math.isinf(epsilon):
@@ -84,8 +78,8 @@ def epsilon_text(epsilon: float, delta: float) -> str:
     return f"{epsilon:.4g}" + (f" ({delta:.0e})" if delta > 0 else "")
 
 
-def summary(result: "TableAudit", colour: bool = False) -> str:
-    """Write verdict and table."""
+def summary(result: "TableAudit", colour: bool) -> str:
+    """Write verdict and table: the text of ``TableAudit.to_text``."""
     bold, green, dim, plain = (_BOLD, _GREEN, _DIM, _PLAIN) if colour else ("", "", "", "")
     width = min(100, max(60, shutil.get_terminal_size((100, 24)).columns))
     verdict = result.verdict
@@ -135,5 +129,21 @@ def _line(cells: list[str], widths: list[int]) -> str:
 
 
 def printable(text: str) -> str:
-    """Replace control characters, so that a column name cannot move the cursor."""
+    """Replace control characters, so that a column name cannot move the cursor of a terminal.
+
+    Parameters
+    ----------
+    text : str
+        Anything that came from a file.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> from skfairdp.table_audit import printable
+    >>> printable("age" + chr(27) + "[2J")
+    'age�[2J'
+    """
     return "".join(c if c.isprintable() else "�" for c in text)

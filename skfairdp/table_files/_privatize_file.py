@@ -35,7 +35,33 @@ _NUMBER_OF_ROWS = "the number and the order of the rows"
 def make_privatizer(
     mechanism: str, epsilon: float, delta: float, norm: str | None, clip_norm: float, bounded: bool
 ) -> Any:
-    """Return a privatizer that learns nothing from the rows."""
+    """Return a privatizer that learns nothing from the rows.
+
+    Parameters
+    ----------
+    mechanism : {"laplace", "gaussian"}
+        Kind of the noise.
+    epsilon : float
+        Privacy loss of one row.
+    delta : float
+        Of ``"gaussian"``.
+    norm : {"l1", "l2", "minmax", "clip"} or None
+        How rows are bounded before Laplace noise. None is ``"clip"`` with public bounds and ``"l1"`` without.
+    clip_norm : float
+        The bound.
+    bounded : bool
+        Whether columns are scaled by public bounds first.
+
+    Returns
+    -------
+    LaplacePrivatizer or GaussianPrivatizer
+
+    Examples
+    --------
+    >>> from skfairdp.table_files import make_privatizer
+    >>> make_privatizer("laplace", 2.0, 1e-5, None, 1.0, bounded=True)
+    LaplacePrivatizer(epsilon=2.0, norm='clip')
+    """
     if mechanism == "gaussian":
         if bounded or norm not in (None, "l2"):
             raise ValueError("--mechanism gaussian gives every row the same L2 norm; leave --norm and --bounds out.")
@@ -46,7 +72,33 @@ def make_privatizer(
 
 
 def load_privatizer(path: str | os.PathLike[str], columns: Sequence[str]) -> Any:
-    """Load a fitted privatizer that joblib has written."""
+    """Load a fitted privatizer that joblib has written, and check that it can release these columns.
+
+    Parameters
+    ----------
+    path : path
+        The file. Open only files that you trust: a pickle can run any code.
+    columns : sequence of str
+        The columns that it is to privatise.
+
+    Returns
+    -------
+    transformer
+        With the receipt ``privacy_``.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import joblib
+    >>> from pathlib import Path
+    >>> from skfairdp import LaplacePrivatizer
+    >>> from skfairdp.table_files import load_privatizer
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = joblib.dump(LaplacePrivatizer(2.0).fit([[0.5, 0.5]]), Path(folder) / "privatizer")
+    ...     privatizer = load_privatizer(Path(folder) / "privatizer", ["age", "hours"])
+    >>> privatizer.privacy_.epsilon
+    2.0
+    """
     import joblib
 
     path = check_exists(path)
@@ -94,7 +146,23 @@ class Bounds:
 
 
 def parse_bounds(texts: Sequence[str]) -> dict[str, tuple[float, float]]:
-    """Read ``age=0:100``."""
+    """Read bounds of columns as they are written on the command line.
+
+    Parameters
+    ----------
+    texts : sequence of str
+        Each is a column and its public limits.
+
+    Returns
+    -------
+    dict of str to (float, float)
+
+    Examples
+    --------
+    >>> from skfairdp.table_files import parse_bounds
+    >>> parse_bounds(["age=0:100"])
+    {'age': (0.0, 100.0)}
+    """
     limits = {}
     for text in texts:
         name, _, interval = text.rpartition("=")
@@ -218,6 +286,20 @@ def privatize_file(
     Returns
     -------
     guarantee, n_rows : PrivacyGuarantee, int
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from skfairdp import LaplacePrivatizer
+    >>> from skfairdp.table_files import privatize_file
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     source, target = Path(folder) / "people.csv", Path(folder) / "noisy.csv"
+    ...     _ = source.write_text("age,hours,name\\n30,40,Doe\\n50,20,Roe\\n")
+    ...     guarantee, n_rows = privatize_file(source, target, LaplacePrivatizer(2.0), ["age", "hours"])
+    ...     header = target.read_text().splitlines()[0]
+    >>> n_rows, header, guarantee.epsilon
+    (2, 'age,hours', 2.0)
     """
     source, target = check_exists(source), check_writable(target)
     beside = target.with_name(target.name + ".guarantee.json")

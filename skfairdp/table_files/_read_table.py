@@ -132,6 +132,18 @@ def read_table(path: str | os.PathLike[str], *, separator: str | None = None) ->
     Returns
     -------
     pandas.DataFrame
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from skfairdp.table_files import read_table
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = (Path(folder) / "people.csv").write_text("age;sex\\n30;f\\n?;m\\n")
+    ...     read_table(Path(folder) / "people.csv")
+        age sex
+    0  30.0   f
+    1   NaN   m
     """
     path = check_exists(path)
     with readable(path):

@@ -8,7 +8,25 @@ from pathlib import Path
 
 
 def check_writable(path: str | os.PathLike[str]) -> Path:
-    """Return the path if a file can be made there. Called before the work begins, so that no result is lost."""
+    """Return the path if a file can be made there. Called before the work begins, so that no result is lost.
+
+    Parameters
+    ----------
+    path : path
+        Where a file is to be written.
+
+    Returns
+    -------
+    pathlib.Path
+
+    Examples
+    --------
+    >>> from skfairdp.table_files import check_writable
+    >>> check_writable("no/such/folder/report.html")
+    Traceback (most recent call last):
+        ...
+    FileNotFoundError: there is no folder no/such/folder to write report.html into.
+    """
     path = Path(path)
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder; give the name of a file.")
@@ -64,6 +82,24 @@ def _move_without_overwriting(temporary: Path, path: Path) -> None:
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Write a text file, whole or not at all."""
+    """Write a text file, whole or not at all.
+
+    Parameters
+    ----------
+    path : path
+        Where to write; a file that is there is replaced.
+    text : str
+        Its content; written as UTF-8.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from skfairdp.table_files import write_text
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_text(Path(folder) / "note.txt", "whole")
+    ...     (Path(folder) / "note.txt").read_text()
+    'whole'
+    """
     with whole_file(path) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="\n")
