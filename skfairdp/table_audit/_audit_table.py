@@ -86,7 +86,7 @@ def audit_table(
         Names (``"unconstrained"``, ``"noise"``, ``"adversarial"``, ``"federate"``, ``"leace"``, ``"inlp"``,
         ``"pate"``, ``"fairlearn"``), classifiers of your own, and pairs of a name and a classifier. A classifier gets
         prepared numbers; a ``Pipeline`` gets the columns; one that is fitted is used as it is. None takes all names
-        but ``"fairlearn"``, which trains longer than all others together.
+        but ``"fairlearn"``, which is slow: it trains up to fifty models one after the other.
     epsilon : float, default=8.0
         Privacy loss that the private methods may spend.
     delta : float, default=1e-5

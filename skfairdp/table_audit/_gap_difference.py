@@ -48,7 +48,7 @@ def gap_difference(
 
     def difference(drawn: np.ndarray) -> np.ndarray:
         one_gap, other_gap = (
-            gap_of_counts(table, np.asarray(drawn @ summed).reshape(len(drawn), n_groups, n_classes, n_classes))
+            _gap_of_counts(table, np.asarray(drawn @ summed).reshape(len(drawn), n_groups, n_classes, n_classes))
             for summed in sums
         )
         return one_gap - other_gap
@@ -62,7 +62,7 @@ def gap_difference(
     return GapDifference(value, float(np.fmin(lower, value)), float(np.fmax(upper, value)))
 
 
-def gap_of_counts(table: PreparedTable, counts: np.ndarray) -> np.ndarray:
+def _gap_of_counts(table: PreparedTable, counts: np.ndarray) -> np.ndarray:
     """Return the table's fairness metric of counts ``[..., group, true class, predicted class]``."""
     if table.pos_label is None:
         return combine_gaps(tpr_gaps(counts), "rms")

@@ -167,11 +167,11 @@ def _pate(setting: Setting) -> PATEClassifier:
     n_private = int((1 - _PUBLIC_SHARE) * setting.n_rows)
     return PATEClassifier(
         LogisticRegression(max_iter=200),
-        n_teachers=max(5, min(200, n_private // 40)),  # about 40 rows each: enough for a linear model of a table
+        n_teachers=max(5, min(200, n_private // 40)),  # about 40 rows each
         labels="soft",
         epsilon=setting.epsilon,
         delta=setting.delta,
-        n_queries=max(10, min(300, setting.n_rows // 8)),  # half of the public rows, and 300 are enough for a student
+        n_queries=max(10, min(300, setting.n_rows // 8)),  # at most half of the public rows
         postprocess="auto",
         student="logistic",
         scale="public",
@@ -243,7 +243,7 @@ METHODS: dict[str, Method] = {
             lambda s: FairlearnClassifier(s.pos_label),
             lambda s: [{"difference_bound": bound} for bound in (0.01, 0.05)],
             cost=20,
-            by_default=False,  # it trains some fifty models one after the other, longer than all others together
+            by_default=False,  # slow: it trains up to fifty models one after the other
         ),
     )
 }

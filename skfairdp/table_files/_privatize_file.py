@@ -115,7 +115,7 @@ def load_privatizer(path: str | os.PathLike[str], columns: Sequence[str]) -> Any
         raise ValueError(f"{path} holds no fitted privatizer, but a {type(privatizer).__name__} without a guarantee.")
     if privatizer.n_features_in_ != len(columns):
         raise ValueError(f"{path} was fitted on {privatizer.n_features_in_} columns; --columns names {len(columns)}.")
-    # Found out here, not by the first block: by then the release would have been charged.
+    # Checked here and not when the first block is released: by then the ledger would have been charged.
     names = getattr(privatizer, "get_feature_names_out", lambda: columns)()
     if len(names) != len(columns):
         raise ValueError(
@@ -206,7 +206,7 @@ def blocks_of(
             block = np.fromiter(values, dtype=object).reshape(-1, len(places))
             if not len(block):
                 return
-            # What is copied is copied as it is written: nothing here is more than text.
+            # Values stay text, so that kept columns are copied exactly as they are written.
             yield pd.DataFrame(block, columns=list(wanted), dtype=object)
 
 
@@ -337,8 +337,8 @@ def privatize_file(
         "bounds": bounds,
         "rows": n_rows,
     }
-    # A receipt without a file is harmless, a file without a receipt is not. What is opened last is closed first: the
-    # receipt gets its name before the file does, and the unfinished one goes when the file has its name, or is gone.
+    # A receipt without rows is harmless, rows without a receipt are not. These three are closed from the last to the
+    # first: the receipt gets its name, then the file with the rows, and only then the unfinished receipt is removed.
     with (
         temporary_file_beside(target, ".guarantee.json") as unfinished,
         whole_file(target, overwrite=overwrite) as part,
