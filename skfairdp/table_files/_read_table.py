@@ -151,9 +151,8 @@ def read_table(path: str | os.PathLike[str], *, separator: str | None = None) ->
         if kind == "parquet":
             return _read_parquet(path)
         separator = find_separator(path, kind, zipped, separator)
-        deque(
-            text_rows(path, zipped, separator), maxlen=0
-        )  # raises at a row of the wrong length, which pandas would fill up or shift
+        # Read once to raise at a row of the wrong length, which pandas would fill up or shift.
+        deque(text_rows(path, zipped, separator), maxlen=0)
         # pandas gets every line end as \n: it loses the first separator after an empty line that ends in a lone \r.
         with open_text(path, zipped, newline=None) as file:
             return pd.read_csv(
