@@ -1,4 +1,4 @@
-"""PATE: teachers at once against one by one, students at once against one by one, and the price of many queries."""
+"""Speed of PATE: teachers and students trained all at once against one by one, and the bound for many queries."""
 
 import warnings
 from time import perf_counter

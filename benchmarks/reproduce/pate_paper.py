@@ -1,31 +1,22 @@
-"""PATE fairness analysis (Tran, Dinh, Beiter and Fioretto, 2021), figures 2 to 7 on the four data sets.
+"""PATE fairness analysis (Tran, Dinh, Beiter and Fioretto, 2021): figures 2 to 7 on the four data sets.
 
-Protocol of its appendix C: 75 % of the rows private, 200 public rows for the student, hard labels with noise of
-standard deviation 50 for figures 2 to 6, and hard against soft labels for figure 7; 100 repetitions of the noise.
-Students are networks, as in the paper, and logistic, as in its theorems. The paper's penalty belongs to a
-sum over 200 rows, so its lambda of 100 is 0.5 beside the mean loss that is used here.
+Students are networks, as in the paper, and logistic, as in its theorems. The paper's penalty belongs to a sum over 200
+rows, so its lambda of 100 is 0.5 beside the mean loss that is used here. See ``_pate_redraws`` for the protocol.
 """
 
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from benchmarks.reproduce._experiment import Experiment
+from benchmarks.reproduce._pate_redraws import DATA, REDRAWS, SHOWN, cells_of, lines_of, measure
 from benchmarks.reproduce._tables import number, save_figure, spread
 
-ROWS = 200
-NOISE = 50.0
-PENALTIES = (2.0, 10.0, 20.0, 50.0, 100.0, 200.0, 400.0)  # in the paper's sum form
 TEACHERS = (20, 50, 100, 150)
-STUDENTS = ("logistic", "network")
-# At the paper's 100 a network of ours says one thing about every row, so that figures 3 to 6 have less of it.
-SHOWN = {"logistic": 100.0, "network": 2.0}
-REDRAWS = range(6)
 # Centred soft labels keep the loss of a logistic student convex; networks get shares between 0 and 1, or raw ones.
 LABELS = [(k, "logistic", "affine") for k in (20, 150)] + [(150, "network", how) for how in ("simplex", "none")]
-DATA = ("Credit card", "Bank", "Income", "Parkinsons")
 PAIRS = {
     "norm gradient_norm": "3: input norm and gradient norm",
     "norm risk": "5: input norm and excessive risk",
@@ -42,54 +33,15 @@ def cells(mode: str) -> list[dict[str, Any]]:
         plan = []
         for seed in REDRAWS:
             for data in DATA:
-                plan += [("sweep", data, k, student, "affine", seed) for student in STUDENTS for k in TEACHERS]
+                plan += [("sweep", data, k, student, "affine", seed) for student in SHOWN for k in TEACHERS]
                 plan += [("labels", data, k, student, how, seed) for k, student, how in LABELS]
-    return [dict(zip(("figure", "data", "n_teachers", "student", "postprocess", "seed"), one)) for one in plan]
-
-
-def measure(cell: dict[str, Any]) -> dict[str, Any]:
-    """Train teachers and analyse their votes in many ways; one line for each."""
-    from benchmarks.pate_fairness import redraw
-
-    data, seed, n_teachers = cell["data"], cell["seed"], cell["n_teachers"]
-    if cell["figure"] == "sweep":
-        return {"lines": _sweep(data, n_teachers, cell["student"], seed)}
-    return {"lines": redraw(data, seed, n_teachers, _load(data), cell["student"], cell["postprocess"])}
-
-
-def _sweep(data: str, n_teachers: int, student: str, seed: int) -> list[dict[str, Any]]:
-    from skfairdp import PATEClassifier, pate_fairness
-
-    X, y, z = _load(data)
-    public, private = np.split(np.random.default_rng(seed).permutation(len(X)), [len(X) // 4])
-    pate = PATEClassifier(
-        n_teachers=n_teachers, n_queries=ROWS, noise_scale=NOISE, labels="hard", student=student, random_state=seed
-    )
-    pate.fit(X[private], y[private], public=X[public])
-    train = public[pate.query_indices_]
-    test = public[~np.isin(public, train)][:3000]
-    lines = []
-    for penalty in PENALTIES if n_teachers == 150 else (SHOWN[student],):
-        settings = {"regularization": penalty / ROWS, "random_state": seed}
-        inside = pate_fairness(pate, X[train], sensitive_features=z[train], **settings)
-        outside = pate_fairness(pate, X[test], sensitive_features=z[test], y=y[test], **settings)
-        line = {"penalty": penalty, "exact_epsilon": inside.epsilon, "gap": inside.gap}
-        line |= {"sensitivity": inside.sensitivity["mean"], "bound": inside.sensitivity["bound"]}
-        line |= {"accuracy": outside.performance.loc["accuracy", "private"]}
-        line |= {"flipping": float(inside.rows["flipping_probability"].mean())}
-        if penalty == SHOWN[student]:
-            rho = inside.correlations["rho"]
-            line |= {f"{a} {b}": float(value) for (a, b), value in rho.items()}
-            if student == "logistic":
-                line |= {"norm_bins": inside.norm_bins[["norm", "sensitivity"]].to_numpy().tolist()}
-        lines.append(line)
-    return lines
+    return cells_of(plan)
 
 
 def tables(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """One table for each figure; numbers are means over redraws of split and teachers."""
     found = {}
-    sweep, labels = _lines(frame, "sweep"), _lines(frame, "labels")
+    sweep, labels = lines_of(frame, "sweep"), lines_of(frame, "labels")
     if len(sweep):
         at_150 = sweep[sweep["n_teachers"] == 150]
         found["figure-2"] = _by(at_150, "penalty", "λ")
@@ -143,7 +95,7 @@ def figures(frame: pd.DataFrame, folder: Path) -> None:
     """Pictures in the style of figures 2, 4 with 3, 5 and 7."""
     import matplotlib.pyplot as plt
 
-    sweep, labels = _lines(frame, "sweep"), _lines(frame, "labels")
+    sweep, labels = lines_of(frame, "sweep"), lines_of(frame, "labels")
     panels = [("sensitivity", "model sensitivity"), ("gap", "gap of excessive risk"), ("accuracy", "accuracy")]
     if len(sweep):
         of_150 = sweep[sweep["n_teachers"] == 150]
@@ -202,19 +154,4 @@ def _over(lines: pd.DataFrame, x: str, title: str, panels: list[tuple[str, str]]
     save_figure(figure, path)
 
 
-def _lines(frame: pd.DataFrame, figure: str) -> pd.DataFrame:
-    """The lines of all cells of a figure, with the settings of their cells."""
-    names = ("data", "n_teachers", "student", "postprocess", "seed")
-    rows = [
-        {**line, **{name: cell[name] for name in names}}
-        for cell in frame[frame["figure"] == figure].to_dict("records")
-        for line in cell["lines"]
-    ]
-    return pd.DataFrame(rows)
-
-
-@lru_cache(maxsize=1)
-def _load(data: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    from benchmarks.pate_fairness import load
-
-    return load(data)
+EXPERIMENTS = {"pate": Experiment("pate", cells, measure, tables, figures)}

@@ -1,14 +1,16 @@
-"""A package to compare with, in an environment of its own."""
+"""What a case is, the list of cases, and peers that live in environments of their own."""
 
 import json
 import subprocess
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
-_HOME = Path(__file__).resolve().parent.parent / ".venv-bench"
+_PEER_HOME = Path(__file__).resolve().parent.parent / ".venv-bench"
 
 # Runs inside the peer's environment: one timed call for each line that arrives.
-_SERVER = """
+_PEER_PROGRAM = """
 import json, sys, time
 setup, run = json.loads(sys.stdin.readline())
 names = {}
@@ -23,7 +25,7 @@ for _ in sys.stdin:
 
 
 class Peer:
-    """A process in the environment ``.venv-bench/<name>`` that runs and times one statement on request.
+    """A package to compare with: a process in ``.venv-bench/<name>`` that runs and times one statement on request.
 
     Parameters
     ----------
@@ -40,7 +42,7 @@ class Peer:
         self._process: subprocess.Popen | None = None
 
     def _python(self) -> str:
-        folder = _HOME / self.name
+        folder = _PEER_HOME / self.name
         stamp, wanted = folder / "requirements.json", json.dumps(self.requirements)
         python = folder / "bin" / "python"
         if not stamp.exists() or stamp.read_text() != wanted:
@@ -53,7 +55,7 @@ class Peer:
 
     def __enter__(self) -> "Peer":
         self._process = subprocess.Popen(
-            [self._python(), "-W", "ignore", "-c", _SERVER],
+            [self._python(), "-W", "ignore", "-c", _PEER_PROGRAM],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -76,5 +78,53 @@ class Peer:
         return answer
 
     def seconds(self) -> float:
-        """Run the statement once and return the seconds it took, measured over there."""
+        """Run the statement once and return the seconds it took, measured in the peer's process."""
         return float(self._say("run"))
+
+
+@dataclass
+class Timings:
+    """Two callables to be timed in turn; ``*_work`` is the amount of work one call does."""
+
+    ours: Callable[[], object]
+    other: Callable[[], object] | Peer
+    ours_work: float = 1.0
+    other_work: float = 1.0
+    repeats: int = 5
+
+
+@dataclass
+class Quantities:
+    """Two measured numbers (an accuracy, an error); ``other`` may be absent."""
+
+    ours: float
+    other: float | None = None
+
+
+@dataclass
+class Case:
+    """A registered case: ``make()`` returns what is timed or was measured, ``kind`` and ``target`` judge it."""
+
+    topic: str
+    title: str
+    make: Callable[[], Timings | Quantities]
+    kind: str
+    target: float
+
+
+CASES: list[Case] = []
+
+_KINDS = ("ratio_at_most", "speedup_at_least", "shortfall_at_most", "at_most", "at_least")
+
+
+def case(topic: str, title: str, **target: float) -> Callable:
+    """Register a case; exactly one of the targets named in the package's docstring is given."""
+    (kind, value), *rest = target.items()
+    if rest or kind not in _KINDS:
+        raise TypeError(f"give exactly one target of {_KINDS}; got {sorted(target)}")
+
+    def register(make: Callable[[], Timings | Quantities]) -> Callable:
+        CASES.append(Case(topic, title, make, kind, float(value)))
+        return make
+
+    return register

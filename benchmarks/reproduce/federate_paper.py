@@ -1,15 +1,35 @@
-"""Tables 2 and 3 of the FEDERATE paper, published beside ours, and curves in the style of its figures 3 and 4."""
+"""FEDERATE (Maheshwari, Denis, Keller and Bellet, Findings of EMNLP 2022): tables 2 (CelebA) and 3 (Adult).
+
+Published numbers beside ours, and curves in the style of the paper's figures 3 and 4. Noisy methods are chosen twice:
+among all epsilons, and at each epsilon alone. See ``_federate_fits`` for what is measured.
+"""
 
 import math
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from benchmarks.reproduce._federate import name_of, selections
+from benchmarks.reproduce._experiment import Experiment
+from benchmarks.reproduce._federate_fits import (
+    CODES,
+    EXACT,
+    PENALTIES,
+    PLAIN,
+    PUBLIC_CODE,
+    WEIGHTS,
+    choose,
+    chosen_cells,
+    grid_cells,
+    measure,
+    measured_of,
+)
 from benchmarks.reproduce._tables import NOTHING, number, save_figure, spread
 
+EPSILONS = (8.0, 10.0, 12.0, 14.0, 16.0)  # those of figure 4
+SEEDS = range(5)
 TITLES = {"accuracy": "accuracy", "tpr_gap": "TPR-gap", "leakage": "leakage", "mdl": "MDL, kbit"}
 
 #: Accuracy, TPR-gap, leakage, description length.
@@ -46,6 +66,51 @@ STYLES = {
 }
 
 
+def methods(data: str) -> dict[str, list[dict[str, Any]]]:
+    """The settings of each method; the smallest epsilon has all weights, the others every third of them."""
+    pairs = [(e, w) for e in EPSILONS for w in WEIGHTS[:: 1 if e == EPSILONS[0] else 3]]
+    penalties = [(e, w) for e in EPSILONS for w in PENALTIES[data][:: 1 if e == EPSILONS[0] else 3]]
+    several = [
+        {"n_adversaries": 3, "orthogonality": o, "adversary_weight": w} for o in (0.1, 1.0) for w in WEIGHTS[::2]
+    ]
+    return {
+        "Random": [{}],
+        "Unconstrained": [PLAIN],
+        "INLP": [{"n_iterations": n} for n in range(2, 8)],
+        "Noise, published": [{"epsilon": e, "adversary_weight": 0.0, **PUBLIC_CODE} for e in EPSILONS],
+        "Noise, exact": [{"epsilon": e, "adversary_weight": 0.0, **EXACT} for e in EPSILONS],
+        "Adversarial": [{**PLAIN, "adversary_weight": w} for w in WEIGHTS],
+        "Adversarial + Multiple": [{**PLAIN, **one} for one in several],
+        "FEDERATE, published": [{"epsilon": e, "adversary_weight": w, **PUBLIC_CODE} for e, w in pairs],
+        "FEDERATE, exact": [{"epsilon": e, "adversary_weight": w, **EXACT} for e, w in pairs],
+        "codes, exact": [{**CODES, "epsilon": e, "fairness_penalty": w} for e, w in penalties],
+    }
+
+
+def cells(mode: str, data: str) -> list[dict[str, Any]]:
+    """All settings of all methods, seed after seed; in the quick mode one each of few."""
+    if mode == "full":
+        return grid_cells(data, methods(data), SEEDS)
+    names = ("Unconstrained", "Noise, published", "codes, exact") if data == "adult" else ("codes, exact",)
+    return grid_cells(data, {name: methods(data)[name][:1] for name in names}, range(1))
+
+
+def selections(grid: pd.DataFrame) -> list[tuple[str, float | None, list[dict[str, Any]]]]:
+    """Method, epsilon, and the chosen cell of each seed: among all settings (epsilon is None), and at each epsilon."""
+    found = []
+    for method, rows in grid.groupby("method", sort=False):
+        epsilons = rows["settings"].map(lambda settings: settings.get("epsilon", math.inf))
+        several = sorted(set(epsilons)) if epsilons.nunique() > 1 else []
+        for epsilon in (None, *several):
+            found.append((method, epsilon, choose(rows if epsilon is None else rows[epsilons == epsilon])))
+    return found
+
+
+def follow_up(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """The chosen settings, each once, for their leakage and description length."""
+    return chosen_cells(pick for _, _, picks in selections(frame[frame["stage"] == "grid"]) for pick in picks)
+
+
 def tables(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """One line for each method; noisy methods once with the epsilon among what is chosen, once at the least of them."""
     grid = frame[frame["stage"] == "grid"]
@@ -76,7 +141,7 @@ def tables(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 def _line(method: str, epsilon: float | None, picks: list[dict[str, Any]], frame: pd.DataFrame) -> dict[str, str]:
     name, _, calibration = method.partition(", ")
-    values = _found(picks, frame)
+    values = measured_of(picks, frame)
     everything = PUBLISHED[picks[0]["data"]].get(name) if calibration != "exact" and epsilon is None else None
     of_method = frame[(frame["stage"] == "grid") & (frame["method"] == method)]
     if epsilon is not None:
@@ -91,19 +156,11 @@ def _line(method: str, epsilon: float | None, picks: list[dict[str, Any]], frame
     return row | {"seeds": str(len(picks)), "settings": str(len(of_method) // len(picks))}
 
 
-def _found(picks: list[dict[str, Any]], frame: pd.DataFrame) -> dict[str, list[float]]:
-    """What was measured of the chosen cells, and of what they release as far as that is finished."""
-    after = {name_of(row): row for row in frame[frame["stage"] == "chosen"].to_dict("records")}
-    later = [after.get(name_of(pick)) for pick in picks]
-    values = {"accuracy": [pick["test"][0] for pick in picks], "tpr_gap": [pick["test"][1] for pick in picks]}
-    return values | {name: [row[name] for row in later if row is not None] for name in ("leakage", "mdl")}
-
-
 def _by_epsilon(frame: pd.DataFrame) -> pd.DataFrame:
     """Accuracy, gap and leakage of each noisy method, epsilon and seed."""
     rows = []
     for method, epsilon, picks in selections(frame[frame["stage"] == "grid"]):
-        values = _found(picks, frame)
+        values = measured_of(picks, frame)
         if epsilon is not None and len(values["leakage"]) == len(picks):
             exact = [pick["exact_epsilon"] for pick in picks]
             of = pd.DataFrame({name: values[name] for name in ("accuracy", "tpr_gap", "leakage")} | {"exact": exact})
@@ -124,7 +181,7 @@ def _span(values: set[float]) -> str:
     return number(low) if low == high else f"{number(low)} to {number(high)}"
 
 
-def figures_of(frame: pd.DataFrame, folder: Path, data: str) -> None:
+def figures(frame: pd.DataFrame, folder: Path, data: str) -> None:
     """Figure 3: best gap in intervals of accuracy, on validation rows. Figure 4: accuracy and leakage over epsilon."""
     import matplotlib.pyplot as plt
     from matplotlib.ticker import MultipleLocator
@@ -173,3 +230,11 @@ def best_gaps(rows: pd.DataFrame) -> pd.Series:
     flat = pd.DataFrame({"seed": rows["seed"].to_numpy(), "middle": np.round(accuracy), "gap": gap})
     best = flat.groupby(["middle", "seed"])["gap"].min().groupby("middle").agg(["mean", "size"])
     return best.loc[2 * best["size"] >= flat["seed"].nunique(), "mean"]
+
+
+EXPERIMENTS = {
+    f"federate-{data}": Experiment(
+        f"federate-{data}", partial(cells, data=data), measure, tables, partial(figures, data=data), follow_up
+    )
+    for data in ("adult", "celeba")
+}
