@@ -1,4 +1,4 @@
-"""Train one model and measure it: what runs in a worker."""
+"""Train one model, measure its predictions, and attack what it gives away."""
 
 import time
 import warnings
@@ -13,6 +13,7 @@ import sklearn
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import accuracy_score, balanced_accuracy_score
+from sklearn.model_selection import cross_val_predict
 from sklearn.pipeline import Pipeline
 
 from skfairdp import exceptions
@@ -29,9 +30,10 @@ from skfairdp.metrics import (
 )
 from skfairdp.model_selection import route_sensitive_features
 from skfairdp.release import pipeline_guarantee
-from skfairdp.table_audit._prepare import PreparedTable
+from skfairdp.table_audit._prepared_table import PreparedTable
 
-#: Warnings that are findings: they go into the report. Others stay warnings.
+#: Warnings that tell something about a method: of the model that is measured, they go into the report's notes. All
+#: other warnings stay warnings.
 FINDINGS = (
     ConvergenceWarning,
     exceptions.MissingSensitiveFeaturesWarning,
@@ -41,9 +43,13 @@ FINDINGS = (
 )
 
 
+#: Errors of a method by which it is left out of the comparison, with the reason. All others stop the audit.
+_FAILURES = (ValueError, TypeError, ArithmeticError, RuntimeError, AttributeError)
+
+
 @dataclass
-class Trained:
-    """What came out of training a model: predictions for some rows, or the reason why there are none."""
+class Predictions:
+    """What a model predicts for some rows, or the reason why it could not be trained."""
 
     predicted: Any = None
     model: Any = None
@@ -53,15 +59,14 @@ class Trained:
 
 
 @dataclass
-class Attacked:
+class Attack:
     """What attackers found in what a model gives away."""
 
     leakage: pd.DataFrame
     code_bits: float
     uniform_bits: float
     source: str
-    seconds: float = 0.0
-    findings: list[str] = field(default_factory=list)
+    findings: list[str]
 
 
 @contextmanager
@@ -79,8 +84,8 @@ def collected(findings: list[str]) -> Iterator[None]:
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
 
 
-def rows_for(model: Any, table: PreparedTable, rows: np.ndarray, fitted: bool) -> pd.DataFrame:
-    """Return the columns that a model was or will be trained on."""
+def columns_for(model: Any, table: PreparedTable, rows: np.ndarray, fitted: bool) -> pd.DataFrame:
+    """Return rows with the columns that a model was trained on: its own, if it came fitted and names them."""
     names = getattr(model, "feature_names_in_", None) if fitted else None
     if names is None:
         return table.X.iloc[rows]
@@ -90,54 +95,120 @@ def rows_for(model: Any, table: PreparedTable, rows: np.ndarray, fitted: bool) -
     return table.raw[list(names)].iloc[rows]
 
 
-def train(
-    model: Any,
-    table: PreparedTable,
-    train_rows: np.ndarray,
-    asked: np.ndarray,
-    fitted: bool,
-    public_share: float = 0.0,
-) -> Trained:
-    """Fit a model, unless it comes fitted, and predict the rows that are asked for."""
-    result = Trained()
-    try:
-        with collected(result.findings), sklearn.config_context(enable_metadata_routing=True):
-            started = time.perf_counter()
-            if not fitted:
-                _fit(model, table, train_rows, public_share)
-            result.seconds = time.perf_counter() - started
-            predicted = np.asarray(model.predict(rows_for(model, table, asked, fitted)))
-        unknown = set(np.unique(predicted).tolist()) - set(table.classes)
-        if unknown:
-            raise ValueError(f"it predicts {unknown.pop()!r}, which is no class of {table.target!r}.")
-    except (ValueError, TypeError, ArithmeticError, RuntimeError, AttributeError) as error:
-        result.failure = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-        return result
-    result.predicted, result.model = predicted, model
+class PipelineWithPublicRows(Pipeline):
+    """Preparation of the columns, and a classifier that takes ``public`` rows beside the private ones of ``fit``.
+
+    The preparation learns from the public rows alone: learned from private rows, it would tell of them.
+
+    Parameters
+    ----------
+    steps : list of (str, estimator)
+        Preparation and classifier. The classifier must have an int as ``random_state``.
+    public_share : float
+        Share of the rows of ``fit`` that are taken as public, at random.
+    transform_input, memory, verbose
+        As in scikit-learn's ``Pipeline``; ``transform_input=["public"]`` prepares the public rows for the classifier.
+    """
+
+    def __init__(
+        self,
+        steps: list,
+        *,
+        public_share: float = 0.25,
+        transform_input: list[str] | None = None,
+        memory: Any = None,
+        verbose: bool = False,
+    ):
+        super().__init__(steps, transform_input=transform_input, memory=memory, verbose=verbose)
+        self.public_share = public_share
+
+    def fit(self, X: pd.DataFrame, y: np.ndarray) -> "PipelineWithPublicRows":
+        """Divide the rows, fit the preparation on the public ones, and the classifier on both."""
+        order = np.random.default_rng(self[-1].random_state).permutation(len(X))  # looks at no value of a row
+        n_public = max(1, round(self.public_share * len(X)))
+        public, private = X.iloc[order[:n_public]], order[n_public:]
+        self.steps[0] = (self.steps[0][0], FrozenEstimator(self[0].fit(public)))
+        self[-1].set_fit_request(public=True)
+        return super().fit(X.iloc[private], y[private], public=public)
+
+
+def predict_out_of_fold(
+    model: Any, table: PreparedTable, rows: np.ndarray, folds: list[tuple[np.ndarray, np.ndarray]], fitted: bool
+) -> Predictions:
+    """Predict each row by a copy of the model that was trained on the folds without it.
+
+    Parameters
+    ----------
+    model : estimator
+        Unfitted, and it stays so; or one that came fitted, which predicts all rows itself.
+    table : PreparedTable
+        The table.
+    rows : ndarray
+        Positions of the rows in the table.
+    folds : list of (ndarray, ndarray)
+        Training and validation rows, as positions in ``rows``.
+    fitted : bool
+        Whether the model came fitted.
+
+    Returns
+    -------
+    Predictions
+        One label for each of ``rows``, and no model.
+    """
+    result = Predictions()
+    with _failure_noted(result), warnings.catch_warnings():
+        for category in FINDINGS:  # they are about models that are thrown away
+            warnings.simplefilter("ignore", category)
+        started = time.perf_counter()
+        if fitted:
+            predicted = model.predict(columns_for(model, table, rows, fitted))
+        else:
+            groups = _groups_for_fit(model, table, rows)
+            predicted = cross_val_predict(model, table.X.iloc[rows], table.y[rows], cv=folds, params=groups)
+        result.seconds = time.perf_counter() - started
+        result.predicted = _check_labels(predicted, table)
     return result
 
 
-def _fit(model: Any, table: PreparedTable, rows: np.ndarray, public_share: float) -> None:
-    if public_share > 0:
-        _fit_beside_public_rows(model, table, rows, public_share)
-        return
+def train(model: Any, table: PreparedTable, train_rows: np.ndarray, test_rows: np.ndarray, fitted: bool) -> Predictions:
+    """Fit a model, unless it came fitted, and predict the test rows."""
+    result = Predictions(model=model)
+    with _failure_noted(result), collected(result.findings):
+        started = time.perf_counter()
+        if not fitted:
+            groups = _groups_for_fit(model, table, train_rows)
+            model.fit(table.X.iloc[train_rows], table.y[train_rows], **groups)
+        result.seconds = time.perf_counter() - started
+        predicted = model.predict(columns_for(model, table, test_rows, fitted))
+        result.predicted = _check_labels(predicted, table)
+    return result
+
+
+@contextmanager
+def _failure_noted(result: Predictions) -> Iterator[None]:
+    """Switch metadata routing on, and turn the error of a method into one line for the report's notes."""
+    try:
+        with sklearn.config_context(enable_metadata_routing=True):
+            yield
+    except _FAILURES as error:
+        result.failure = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+
+
+def _groups_for_fit(model: Any, table: PreparedTable, rows: np.ndarray) -> dict[str, Any]:
+    """Return the sensitive features as an argument of ``fit``, if any step of the model takes them."""
     route_sensitive_features(model)
     routing = model.get_metadata_routing() if hasattr(model, "get_metadata_routing") else None
-    metadata = {}
     if routing is not None and routing.consumes("fit", ["sensitive_features"]):
-        metadata["sensitive_features"] = table.sensitive.iloc[rows]
-    model.fit(table.X.iloc[rows], table.y[rows], **metadata)
+        return {"sensitive_features": table.sensitive.iloc[rows]}
+    return {}
 
 
-def _fit_beside_public_rows(model: Pipeline, table: PreparedTable, rows: np.ndarray, share: float) -> None:
-    """Learn the preparation of columns from public rows alone: learned from private ones, it would tell of them."""
-    order = np.random.default_rng(model[-1].random_state).permutation(rows)  # looks at no value of a row
-    n_public = max(1, round(share * len(rows)))
-    public, private = table.X.iloc[order[:n_public]], order[n_public:]
-    model.steps[0] = (model.steps[0][0], FrozenEstimator(model[0].fit(public)))
-    model.set_params(transform_input=["public"])
-    model[-1].set_fit_request(public=True)
-    model.fit(table.X.iloc[private], table.y[private], public=public)
+def _check_labels(predicted: Any, table: PreparedTable) -> np.ndarray:
+    predicted = np.asarray(predicted)
+    unknown = set(np.unique(predicted).tolist()) - set(table.classes)
+    if unknown:
+        raise ValueError(f"it predicts {unknown.pop()!r}, which is no class of {table.target!r}.")
+    return predicted
 
 
 def represent(model: Any, X: pd.DataFrame) -> tuple[np.ndarray, str]:
@@ -155,47 +226,38 @@ def represent(model: Any, X: pd.DataFrame) -> tuple[np.ndarray, str]:
     return pd.get_dummies(pd.Series(model.predict(X))).to_numpy(dtype=float), "its predicted labels"
 
 
-def attack(H: np.ndarray, source: str, sensitive: pd.DataFrame, seed: int) -> Attacked:
+def attack(H: np.ndarray, source: str, sensitive: pd.DataFrame, seed: int) -> Attack:
     """Let every attacker try to read the groups from a representation."""
-    started = time.perf_counter()
     findings: list[str] = []
     with collected(findings):
         report = leakage_report(H, sensitive, random_state=seed)
         length = online_code_length(H, sensitive, n_orders=1, random_state=seed)
-    return Attacked(
-        report, length.bits, length.uniform_bits, source, seconds=time.perf_counter() - started, findings=findings
-    )
-
-
-def attack_model(model: Any, table: PreparedTable, rows: np.ndarray, fitted: bool, seed: int) -> Attacked:
-    """Let every attacker try to read the groups from what a model gives away of test rows."""
-    with sklearn.config_context(enable_metadata_routing=True):
-        H, source = represent(model, rows_for(model, table, rows, fitted))
-    return attack(H, source, table.sensitive.iloc[rows], seed)
+    return Attack(report, length.bits, length.uniform_bits, source, findings)
 
 
 def train_and_attack(
     model: Any,
     table: PreparedTable,
     train_rows: np.ndarray,
-    test: np.ndarray,
-    probed: np.ndarray,
+    test_rows: np.ndarray,
+    attacked_rows: np.ndarray,
     fitted: bool,
-    public_share: float,
     seed: int,
-) -> tuple[Trained, Attacked | None]:
-    """Train on all training rows, predict the test rows, and attack what is given away of the probed ones.
+) -> tuple[Predictions, Attack | None]:
+    """Train on all training rows, predict the test rows, and attack what is given away of the attacked ones.
 
     All in one process: a seeded model that travels to another one draws other noise there.
     """
-    trained = train(model, table, train_rows, test, fitted, public_share)
+    trained = train(model, table, train_rows, test_rows, fitted)
     if trained.failure is not None:
         return trained, None
-    return trained, attack_model(trained.model, table, probed, fitted, seed)
+    with sklearn.config_context(enable_metadata_routing=True):
+        H, source = represent(model, columns_for(model, table, attacked_rows, fitted))
+    return trained, attack(H, source, table.sensitive.iloc[attacked_rows], seed)
 
 
 def figures(table: PreparedTable, rows: np.ndarray, predicted: np.ndarray, seed: int | None = None) -> dict[str, float]:
-    """Accuracy and fairness of predictions; with a seed also the interval of the gap."""
+    """Return accuracy and fairness of predictions; with a seed also the interval of the gap, and other gaps."""
     y, sensitive = table.y[rows], table.sensitive.iloc[rows]
     known = {"sensitive_features": sensitive, "labels": list(table.classes)}
     positive = {} if table.pos_label is None else {"pos_label": table.pos_label}

@@ -14,8 +14,9 @@ import pandas as pd
 
 from skfairdp import __version__
 from skfairdp.accounting import PrivacyGuarantee
-from skfairdp.table_audit._files import write_text
+from skfairdp.table_audit._terminal_summary import summary
 from skfairdp.table_audit._verdict import Verdict, judge
+from skfairdp.table_files import write_text
 
 _SHOWN = ("numpy", "scipy", "pandas", "scikit-learn", "torch", "skorch")
 
@@ -95,7 +96,7 @@ class TableAudit:
         return self.verdict.private
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw accuracy against the gap, with the chosen method marked.
+        """Draw accuracy against the gap with its interval, with the private methods and the chosen one marked.
 
         Parameters
         ----------
@@ -110,7 +111,13 @@ class TableAudit:
 
         chosen = int(self.table.index.get_loc(self.best))
         return TradeoffDisplay.from_table(
-            self.table.reset_index(), fairness=self.fairness, label="method", rule=lambda _: chosen, ax=ax
+            self.table.reset_index(),
+            fairness=self.fairness,
+            label="method",
+            rule=lambda _: chosen,
+            interval=(f"{self.fairness}_lower", f"{self.fairness}_upper"),
+            epsilon="epsilon",
+            ax=ax,
         )
 
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
@@ -126,12 +133,27 @@ class TableAudit:
         str
             The page.
         """
-        from skfairdp.table_audit._html import page
+        from skfairdp.table_audit._html_report import page
 
         text = page(self)
         if path is not None:
             write_text(path, text)
         return text
+
+    def to_text(self, *, colour: bool = False) -> str:
+        """Write verdict and table as plain text, as wide as the terminal.
+
+        Parameters
+        ----------
+        colour : bool, default=False
+            Whether to colour it for a terminal.
+
+        Returns
+        -------
+        str
+            Several lines.
+        """
+        return summary(self, colour)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the models, as values that JSON knows."""

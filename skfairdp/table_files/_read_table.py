@@ -101,7 +101,7 @@ def text_rows(path: Path, zipped: bool, separator: str) -> Iterator[list[str]]:
     """
     with open_text(path, zipped) as file:
         lines = csv.reader(file, delimiter=separator, skipinitialspace=True, strict=True)
-        before = 0  # the last line of the row before
+        before = 0  # number of the line on which the previous row ended
         try:
             yield (header := next(lines, []))
             before, width = lines.line_num, len(header)
@@ -132,6 +132,18 @@ def read_table(path: str | os.PathLike[str], *, separator: str | None = None) ->
     Returns
     -------
     pandas.DataFrame
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from skfairdp.table_files import read_table
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = (Path(folder) / "people.csv").write_text("age;sex\\n30;f\\n?;m\\n")
+    ...     read_table(Path(folder) / "people.csv")
+        age sex
+    0  30.0   f
+    1   NaN   m
     """
     path = check_exists(path)
     with readable(path):
@@ -139,7 +151,8 @@ def read_table(path: str | os.PathLike[str], *, separator: str | None = None) ->
         if kind == "parquet":
             return _read_parquet(path)
         separator = find_separator(path, kind, zipped, separator)
-        deque(text_rows(path, zipped, separator), maxlen=0)  # pandas pads and shifts what this refuses
+        # Read once to raise at a row of the wrong length, which pandas would fill up or shift.
+        deque(text_rows(path, zipped, separator), maxlen=0)
         # pandas gets every line end as \n: it loses the first separator after an empty line that ends in a lone \r.
         with open_text(path, zipped, newline=None) as file:
             return pd.read_csv(

@@ -13,10 +13,16 @@ import pytest
 
 from skfairdp import LaplacePrivatizer, OMEEncoder, PrivateScaler
 from skfairdp.exceptions import BudgetExceededError
-from skfairdp.table_audit import _stream
-from skfairdp.table_audit._files import whole_file, write_text
-from skfairdp.table_audit._read import read_table
-from skfairdp.table_audit._stream import load_privatizer, make_privatizer, parse_bounds, privatize_file
+from skfairdp.table_files import (
+    _privatize_file,
+    load_privatizer,
+    make_privatizer,
+    parse_bounds,
+    privatize_file,
+    read_table,
+    write_text,
+)
+from skfairdp.table_files._whole_file import whole_file
 
 
 @pytest.fixture
@@ -41,7 +47,7 @@ def release(source, target, privatizer=None, columns=("age", "hours"), **options
 
 
 @pytest.mark.parametrize("fault", [1.0, 0.9])
-def test_noise_has_the_scale_that_the_guarantee_needs(people, tmp_path, fault):
+def test_noise_has_the_scale_of_the_guarantee(people, tmp_path, fault):
     privatizer = LaplacePrivatizer(2.0 / fault, norm="clip", random_state=0)  # a fault of 0.9 is 10% too little noise
     guarantee, n_rows = release(people, tmp_path / "out.csv", privatizer, bounds=BOUNDS)
     before, after = pd.read_csv(people), pd.read_csv(tmp_path / "out.csv")
@@ -60,7 +66,7 @@ def test_blocks_do_not_share_their_noise(people, tmp_path):
     assert abs(np.corrcoef(noise[:700], noise[700:1400])[0, 1]) < 0.2
 
 
-def test_only_named_columns_come_out_and_kept_ones_are_told(people, tmp_path):
+def test_only_named_columns_come_out(people, tmp_path):
     release(people, tmp_path / "out.csv")
     assert list(pd.read_csv(tmp_path / "out.csv")) == ["age", "hours"]
     guarantee, _ = release(people, tmp_path / "kept.csv", keep=["name"])
@@ -68,7 +74,7 @@ def test_only_named_columns_come_out_and_kept_ones_are_told(people, tmp_path):
     assert "the columns copied as they are: name" in guarantee.does_not_cover
 
 
-def test_the_guarantee_lies_beside_and_knows_its_file(people, tmp_path):
+def test_guarantee_is_written_beside_the_file(people, tmp_path):
     target = tmp_path / "out.csv"
     guarantee, _ = release(people, target, bounds=BOUNDS)
     document = json.loads((tmp_path / "out.csv.guarantee.json").read_text())
@@ -161,7 +167,7 @@ RAGGED = {
 
 
 @pytest.mark.parametrize("name", RAGGED)
-def test_a_row_of_another_length_is_refused_with_its_line(tmp_path, name):
+def test_ragged_row_is_refused_with_its_line(tmp_path, name):
     file, text, line = RAGGED[name]
     path = tmp_path / file
     path.write_bytes(gzip.compress(text.encode()) if file.endswith("gz") else text.encode())
@@ -218,7 +224,7 @@ def test_a_name_that_two_columns_have_is_refused(tmp_path):
         release(tmp_path / "t.csv", tmp_path / "out.csv", columns=["age"])
 
 
-def test_the_price_is_paid_once_and_before_any_row_is_drawn(people, tmp_path, monkeypatch):
+def test_charge_comes_once_and_before_rows(people, tmp_path, monkeypatch):
     """Rows are on disk only while a charge and a receipt that names their file are there."""
     events = []
 
@@ -226,7 +232,7 @@ def test_the_price_is_paid_once_and_before_any_row_is_drawn(people, tmp_path, mo
         assert not any(part.stat().st_size for part in tmp_path.glob(".out.csv.*.part"))
         events.append(guarantee)
 
-    def write(self, block, _write=_stream._Writer.write):
+    def write(self, block, _write=_privatize_file._Writer.write):
         (receipt,) = tmp_path.glob(".out.csv.*.guarantee.json")
         document = json.loads(receipt.read_text())
         assert document["unfinished"] is True
@@ -235,14 +241,14 @@ def test_the_price_is_paid_once_and_before_any_row_is_drawn(people, tmp_path, mo
         events.append("block")
         _write(self, block)
 
-    monkeypatch.setattr(_stream._Writer, "write", write)
+    monkeypatch.setattr(_privatize_file._Writer, "write", write)
     guarantee, _ = release(people, tmp_path / "out.csv", charge=charge)
     assert events == [guarantee] + ["block"] * 5
     assert listing(tmp_path) == ["out.csv", "out.csv.guarantee.json", "people.csv"]
     assert "unfinished" not in json.loads((tmp_path / "out.csv.guarantee.json").read_text())
 
 
-def test_a_release_that_is_not_paid_for_leaves_nothing(people, tmp_path):
+def test_refused_charge_leaves_nothing(people, tmp_path):
     def refuse(guarantee):
         raise BudgetExceededError("too dear")
 
@@ -251,7 +257,7 @@ def test_a_release_that_is_not_paid_for_leaves_nothing(people, tmp_path):
     assert listing(tmp_path) == ["people.csv"]
 
 
-def test_a_table_that_changes_while_it_is_read_is_refused(people, tmp_path):
+def test_table_that_changes_is_refused(people, tmp_path):
     def charge(guarantee):
         people.write_text(people.read_text() + "30,40,007\n")
 
@@ -261,9 +267,9 @@ def test_a_table_that_changes_while_it_is_read_is_refused(people, tmp_path):
 
 
 def test_wide_rows_come_in_shorter_blocks(people, tmp_path, monkeypatch):
-    monkeypatch.setattr(_stream, "BLOCK_VALUES", 300)
+    monkeypatch.setattr(_privatize_file, "BLOCK_VALUES", 300)
     heights = []
-    monkeypatch.setattr(_stream._Writer, "write", lambda self, block: heights.append(len(block)))
+    monkeypatch.setattr(_privatize_file._Writer, "write", lambda self, block: heights.append(len(block)))
     release(people, tmp_path / "out.csv", keep=["name"])
     assert heights == [100] * 30
 
@@ -280,13 +286,13 @@ def test_a_run_that_fails_half_way_leaves_nothing(people, tmp_path, monkeypatch,
         error = KeyboardInterrupt() if fault == "interrupt" else OSError(28, "No space left on device")
         calls = []
 
-        def write(self, block, _write=_stream._Writer.write):
+        def write(self, block, _write=_privatize_file._Writer.write):
             calls.append(block)
             if len(calls) == 3:
                 raise error
             _write(self, block)
 
-        monkeypatch.setattr(_stream._Writer, "write", write)
+        monkeypatch.setattr(_privatize_file._Writer, "write", write)
         expected = pytest.raises(type(error))
     with expected:
         release(people, tmp_path / "out.csv")
@@ -303,7 +309,7 @@ def test_a_failure_leaves_the_old_file_as_it_was(people, tmp_path):
     assert (target.read_bytes(), (tmp_path / "out.csv.guarantee.json").read_bytes()) == (old, receipt)
 
 
-def test_somebody_who_is_faster_is_not_overwritten(tmp_path):
+def test_file_made_meanwhile_is_not_overwritten(tmp_path):
     def write():
         with whole_file(tmp_path / "x", overwrite=False) as temporary:
             temporary.write_text("mine")
@@ -351,7 +357,7 @@ def test_bounds_are_read():
     assert parse_bounds(["age=0:100", "a=b=-1e3:2.5"]) == {"age": (0.0, 100.0), "a=b": (-1000.0, 2.5)}
 
 
-def test_settings_that_contradict_each_other_are_refused():
+def test_contradicting_options_are_refused():
     with pytest.raises(ValueError, match="leave --norm and --bounds out"):
         make_privatizer("gaussian", 1.0, 1e-5, None, 1.0, True)
     with pytest.raises(ValueError, match="leave --norm and --clip-norm out"):
@@ -369,7 +375,7 @@ def test_a_table_without_rows_is_refused(tmp_path):
         release(tmp_path / "cut.csv.gz", tmp_path / "out.csv")
 
 
-def test_a_scaler_that_protects_its_own_rows_privatises_no_file(tmp_path):
+def test_scaler_of_its_own_rows_is_refused(tmp_path):
     path = tmp_path / "scaler.joblib"
     joblib.dump(PrivateScaler(1.0, bounds=(0, 10)).fit(np.ones((4, 2))), path)
     with pytest.raises(ValueError, match="come out in the clear"):

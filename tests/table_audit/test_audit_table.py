@@ -3,6 +3,8 @@
 import json
 import math
 import pickle
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -12,16 +14,25 @@ import sklearn
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, balanced_accuracy_score
 from sklearn.pipeline import make_pipeline
 
 from skfairdp import LaplacePrivatizer, LEACEEraser, RelaxationThreshold, audit_table, group_rates, tpr_gap
 from skfairdp.datasets import make_biased_classification
-from skfairdp.metrics import grms, leakage_report
-from skfairdp.table_audit._change import gap_change
-from skfairdp.table_audit._methods import METHODS
-from skfairdp.table_audit._prepare import prepare_table
+from skfairdp.metrics import (
+    accuracy_gap,
+    demographic_parity_gap,
+    equalized_odds_gap,
+    grms,
+    leakage_report,
+    worst_group_accuracy,
+)
+from skfairdp.random import random_stream
+from skfairdp.table_audit._gap_difference import gap_difference
+from skfairdp.table_audit._methods_compared import METHODS
+from skfairdp.table_audit._prepared_table import folds, hold_out, prepare_table
 
 ROLES = {"target": "target", "sensitive": "group"}
 
@@ -107,7 +118,7 @@ def test_leakage_is_that_of_the_strongest_attacker(result):
     assert mine["accuracy_lower"] < mine["majority"] + 0.02
 
 
-def test_the_best_is_chosen_on_validation_rows_by_the_rule(result):
+def test_best_is_chosen_on_validation_rows(result):
     chosen = result.candidates.query("chosen")
     rule = RelaxationThreshold(result.settings["relaxation_threshold"])
     assert result.best == chosen.index.get_level_values("method")[rule(chosen.reset_index(drop=True))]
@@ -117,9 +128,9 @@ def test_the_best_is_chosen_on_validation_rows_by_the_rule(result):
     assert "validation_accuracy" in result.table
 
 
-def test_every_method_carries_its_exact_epsilon_and_says_what_it_does_not_cover(all_methods):
+def test_methods_carry_their_exact_epsilon(all_methods):
     table = all_methods.table
-    assert list(table.index) == list(METHODS)
+    assert list(table.index) == [name for name in METHODS if name != "fairlearn"]
     assert not [note for note in all_methods.notes if "left out" in note]
     for name in ("unconstrained", "adversarial", "leace", "inlp"):
         assert table.loc[name, "epsilon"] == math.inf
@@ -143,8 +154,102 @@ def test_all_figures_are_there(all_methods):
     assert (gaps.diff(axis=1).iloc[:, 1:] >= 0).all().all()
 
 
+def test_candidates_are_judged_out_of_fold(result):
+    """The validation figures are those of one slow loop over the folds, on all training rows at once."""
+    frame = biased()
+    table = prepare_table(frame, "target", "group")
+    stream = random_stream(0)
+    groups = pd.factorize(frame["group"], sort=True)[0]
+    train, _ = hold_out(table.y, groups, 0.3, stream.generator)
+    predicted = np.empty(len(train), dtype=table.y.dtype)
+    for fit, valid in folds(table.y[train], groups[train], 2, stream.generator):
+        model = make_pipeline(table.preprocessor(), LogisticRegression())
+        model.fit(table.X.iloc[train[fit]], table.y[train[fit]])
+        predicted[valid] = model.predict(table.X.iloc[train[valid]])
+    row = result.candidates.loc["mine"].iloc[0]
+    assert row["accuracy"] == accuracy_score(table.y[train], predicted)
+    assert row["tpr_gap"] == tpr_gap(table.y[train], predicted, sensitive_features=groups[train])
+
+
+def test_search_releases_each_row_once_per_candidate():
+    """A row of the folds is a release: the audit must not ask for it twice."""
+    asked = []
+
+    class Counting(LogisticRegression):
+        def predict(self, X):
+            asked.append(len(X))
+            return super().predict(X)
+
+    audit(biased(200), [("mine", Counting())])
+    assert asked == [70, 70, 60]  # two folds of the 140 training rows, then the test rows
+
+
+def test_preparation_of_pate_learns_from_public_rows(all_methods):
+    model = all_methods.models["pate"]
+    assert isinstance(model[0], FrozenEstimator)
+    n_train = all_methods.settings["n_train"]
+    scaler = model[0].estimator.named_transformers_["numbers"][-1]
+    assert scaler.n_samples_seen_ == round(0.25 * n_train)
+
+
 @pytest.mark.slow
-def test_the_same_seed_repeats_it_and_processes_do_not_matter():
+def test_fairlearn_is_a_method_when_asked():
+    frame = biased(600, label_bias=0.4)
+    frame["target"] = np.where(frame["target"] == 1, "hired", "not")  # the positive class is the smaller label
+    result = audit(frame, ["fairlearn", ("plain", LogisticRegression())], pos_label="hired")
+    assert list(result.table.index) == ["fairlearn", "plain"]
+    assert result.table.loc["fairlearn", "epsilon"] == math.inf
+    predicted = result.models["fairlearn"].predict(prepare_table(frame, "target", "group").X)
+    assert set(predicted) == {"hired", "not"}
+    gaps = result.candidates["tpr_gap"]
+    assert gaps.loc["fairlearn"].min() < gaps.loc["plain"].min()
+
+
+def test_fairlearn_refuses_several_classes():
+    with pytest.raises(ValueError, match="fairlearn's reduction knows two classes; the target has 3"):
+        audit(biased(300, n_classes=3), ["fairlearn"])
+
+
+def test_fairlearn_is_imported_only_when_asked():
+    code = "import sys, skfairdp.table_audit, skfairdp.cli; print('fairlearn' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False\n"
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_metrics_agree_with_fairlearn(seed):
+    from fairlearn.metrics import (
+        MetricFrame,
+        demographic_parity_difference,
+        equalized_odds_difference,
+        selection_rate,
+        true_positive_rate,
+    )
+
+    rng = np.random.default_rng(seed)
+    n_rows, n_groups = int(rng.integers(80, 400)), int(rng.integers(2, 6))
+    y, predicted = rng.integers(2, size=(2, n_rows))
+    sex = rng.integers(n_groups, size=n_rows)
+    known = {"sensitive_features": sex}
+    expected = demographic_parity_difference(y, predicted, **known)
+    assert demographic_parity_gap(y, predicted, **known) == pytest.approx(expected)
+    assert equalized_odds_gap(y, predicted, **known) == pytest.approx(equalized_odds_difference(y, predicted, **known))
+    theirs = MetricFrame(
+        metrics={"accuracy": accuracy_score, "tpr_1": true_positive_rate, "selection_rate_1": selection_rate},
+        y_true=y,
+        y_pred=predicted,
+        **known,
+    )
+    ours = group_rates(y, predicted, **known)
+    for name, rates in theirs.by_group.items():
+        np.testing.assert_allclose(ours[name], rates)
+    difference = theirs.difference()
+    assert tpr_gap(y, predicted, **known) == pytest.approx(difference["tpr_1"])
+    assert accuracy_gap(y, predicted, **known) == pytest.approx(difference["accuracy"])
+    assert worst_group_accuracy(y, predicted, **known) == pytest.approx(theirs.group_min()["accuracy"])
+
+
+@pytest.mark.slow
+def test_seed_repeats_with_any_n_jobs():
     first, second = (audit(biased(300), ["leace", "noise"], n_jobs=jobs) for jobs in (1, 2))
     drop = ["seconds", "search_seconds"]
     pd.testing.assert_frame_equal(first.table.drop(columns=drop), second.table.drop(columns=drop))
@@ -162,7 +267,7 @@ def test_the_call_in_the_report_repeats_it():
     assert again.settings == first.settings
 
 
-def test_an_infinite_epsilon_protects_nobody_and_says_so():
+def test_infinite_epsilon_protects_nobody():
     result = audit(biased(300), ["noise", "federate", "pate"], epsilon=math.inf)
     assert list(result.table.index) == ["noise", "federate", "pate"]
     assert result.table["protects"].eq("nothing").all()
@@ -188,7 +293,7 @@ class Plain:
         return (np.asarray(X)[:, 0] > 0).astype(int)
 
 
-def test_models_of_elsewhere_are_used_as_they_are():
+def test_models_without_tags_are_used_as_they_are():
     frame = make_biased_classification(400, as_frame=True, random_state=0).frame
     result = audit_table(
         frame, target="target", sensitive="group", methods=["leace", ("vendor", Plain())], random_state=0, verbose=False
@@ -197,7 +302,7 @@ def test_models_of_elsewhere_are_used_as_they_are():
     assert result.table.loc["vendor", "protects"] == "nothing"
 
 
-def test_own_models_join_unfitted_fitted_and_as_pipelines():
+def test_own_models_join():
     frame = biased(300)
     features = [name for name in frame if name.startswith("x")]
     fitted = RandomForestClassifier(10, random_state=0).fit(frame[["x1", "x0"]], frame["target"])
@@ -211,7 +316,7 @@ def test_own_models_join_unfitted_fitted_and_as_pipelines():
     assert result.reference == result.table["validation_accuracy"].idxmax()
 
 
-def test_a_method_that_fails_is_left_out_with_its_reason():
+def test_failing_method_is_left_out_with_reason():
     class Broken(LogisticRegression):
         def fit(self, X, y):
             raise ValueError("this model is broken")
@@ -225,7 +330,7 @@ def test_a_method_that_fails_is_left_out_with_its_reason():
         audit(biased(200), [("broken", Broken())])
 
 
-def test_labels_from_another_world_are_refused():
+def test_unknown_labels_and_columns_are_refused():
     frame = biased(200)
     strange = LogisticRegression().fit(frame[["x0"]], np.where(frame["target"] == 1, "yes", "no"))
     with pytest.raises(ValueError, match="which is no class of 'target'"):
@@ -249,7 +354,7 @@ def test_several_classes_are_judged_by_grms():
     assert "GRMS" in result.to_html()
 
 
-def test_several_sensitive_columns_are_crossed_and_shown_one_by_one():
+def test_sensitive_columns_are_crossed():
     rng = np.random.default_rng(0)
     frame = biased(600).assign(region=rng.choice(["north", "south"], 600))
     result = audit(frame, sensitive=["group", "region"])
@@ -274,7 +379,7 @@ def test_looking_at_a_part_of_the_rows_is_told():
     assert not [note for note in audit(biased(300)).notes if "To save time" in note]
 
 
-def test_json_holds_everything_and_nothing_that_json_does_not_know(all_methods, tmp_path):
+def test_json_is_complete_and_valid(all_methods, tmp_path):
     path = tmp_path / "out.json"
     all_methods.to_json(path)
     document = json.loads(path.read_text(), parse_constant=lambda text: pytest.fail(f"{text} is not JSON"))
@@ -296,17 +401,17 @@ def test_the_result_can_be_pickled_and_drawn(result):
     assert result.best in result._repr_html_()
 
 
-def test_the_change_of_the_gap_is_paired():
+def test_gap_difference_is_paired():
     frame = biased(2000)
     table = prepare_table(frame, "target", "group")
     rng = np.random.default_rng(0)
     rows = np.arange(2000)
     group = table.sensitive["group"].to_numpy()
     one = np.where((group == 0) & (rng.random(2000) < 0.3), 0, table.y)
-    change = gap_change(table, rows, one, one, seed=0)
+    change = gap_difference(table, rows, one, one, seed=0)
     assert change == (0.0, 0.0, 0.0)  # the same predictions: no doubt about the difference, however wide the gap's
     better = np.where(rng.random(2000) < 0.5, table.y, one)
-    change = gap_change(table, rows, better, one, seed=0)
+    change = gap_difference(table, rows, better, one, seed=0)
     gaps = [tpr_gap(table.y, predicted, sensitive_features=group) for predicted in (better, one)]
     assert change.value == pytest.approx(gaps[0] - gaps[1])
     slow = []
@@ -317,7 +422,7 @@ def test_the_change_of_the_gap_is_paired():
     np.testing.assert_allclose(np.quantile(slow, [0.025, 0.975]), change[1:], atol=0.01)
 
 
-def test_a_gap_that_may_be_chance_is_not_called_narrower():
+def test_chance_is_not_called_narrower():
     frame = biased(300)
     constant = DummyClassifier(strategy="constant", constant=1)
     sure = audit(
@@ -358,7 +463,7 @@ def test_few_rows_behind_a_gap_are_told():
         ({"relaxation_threshold": -0.1}, "threshold must be a number of at least 0"),
     ],
 )
-def test_bad_arguments_are_refused_before_anything_is_trained(arguments, message):
+def test_bad_arguments_are_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         audit(biased(100), **{"methods": ["leace"], **arguments})
 

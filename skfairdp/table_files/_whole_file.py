@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all."""
+"""Write a file so that it is there whole or not at all."""
 
 import os
 import tempfile
@@ -8,7 +8,25 @@ from pathlib import Path
 
 
 def check_writable(path: str | os.PathLike[str]) -> Path:
-    """Return the path if a file can be made there; said before hours of work, not after."""
+    """Return the path if a file can be made there. Called before the work begins, so that no result is lost.
+
+    Parameters
+    ----------
+    path : path
+        Where a file is to be written.
+
+    Returns
+    -------
+    pathlib.Path
+
+    Examples
+    --------
+    >>> from skfairdp.table_files import check_writable
+    >>> check_writable("no/such/folder/report.html")
+    Traceback (most recent call last):
+        ...
+    FileNotFoundError: there is no folder no/such/folder to write report.html into.
+    """
     path = Path(path)
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder; give the name of a file.")
@@ -20,10 +38,10 @@ def check_writable(path: str | os.PathLike[str]) -> Path:
 
 
 @contextmanager
-def passing_file(path: str | os.PathLike[str], suffix: str) -> Iterator[Path]:
-    """Yield a file of a name of its own beside ``path``, which is removed at the end, however that comes.
+def temporary_file_beside(path: str | os.PathLike[str], suffix: str) -> Iterator[Path]:
+    """Yield a new temporary file in the folder of ``path``, and remove it at the end, also after an error.
 
-    Only its owner may read it; a process that is killed leaves it behind.
+    Only its owner may read it. A process that is killed cannot remove it, and leaves it behind.
     """
     path = check_writable(path)
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=suffix, dir=path.parent)
@@ -41,7 +59,7 @@ def whole_file(path: str | os.PathLike[str], *, overwrite: bool = True) -> Itera
 
     If anything goes wrong, an interruption included, the temporary file is removed and ``path`` is as it was.
     """
-    with passing_file(path, ".part") as temporary:
+    with temporary_file_beside(path, ".part") as temporary:
         yield temporary
         umask = os.umask(0)
         os.umask(umask)
@@ -64,6 +82,24 @@ def _move_without_overwriting(temporary: Path, path: Path) -> None:
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Write a text file, whole or not at all."""
+    """Write a text file, whole or not at all.
+
+    Parameters
+    ----------
+    path : path
+        Where to write; a file that is there is replaced.
+    text : str
+        Its content; written as UTF-8.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from skfairdp.table_files import write_text
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_text(Path(folder) / "note.txt", "whole")
+    ...     (Path(folder) / "note.txt").read_text()
+    'whole'
+    """
     with whole_file(path) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="\n")

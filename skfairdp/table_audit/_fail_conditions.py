@@ -1,4 +1,4 @@
-"""Conditions under which an audit fails: ``tpr_gap > 0.05``, ``unconstrained: leakage >= 0.7``."""
+"""Conditions under which an audit fails (``--fail-if``): ``tpr_gap > 0.05``, ``unconstrained: leakage >= 0.7``."""
 
 import math
 import operator
@@ -6,10 +6,10 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from skfairdp.table_audit._columns import check_choice
+from skfairdp._validation import check_choice
 
 if TYPE_CHECKING:
-    from skfairdp.table_audit._result import TableAudit
+    from skfairdp.table_audit._table_audit import TableAudit
 
 _COMPARISONS = {
     ">=": operator.ge,
@@ -49,8 +49,8 @@ _FORM = re.compile(r"\s*(?:(?P<method>[^:]+?)\s*:)?\s*(?P<metric>\w+)\s*(?P<sign
 
 
 @dataclass(frozen=True)
-class Guard:
-    """A condition on one figure of one method.
+class FailCondition:
+    """A condition on one figure of one method, under which an audit fails.
 
     Attributes
     ----------
@@ -70,7 +70,7 @@ class Guard:
     method: str | None = None
 
     @classmethod
-    def parse(cls, text: str) -> "Guard":
+    def parse(cls, text: str) -> "FailCondition":
         """Read a condition as it is written on the command line."""
         match = _FORM.fullmatch(text)
         try:
@@ -84,10 +84,10 @@ class Guard:
             )
         return cls(check_choice(match["metric"], METRICS, "metric"), match["sign"], number, match["method"])
 
-    def triggered(self, result: "TableAudit") -> str | None:
-        """Return the reason why the audit fails, or None.
+    def reason_to_fail(self, result: "TableAudit") -> str | None:
+        """Return the reason why the audit fails, or None if the condition does not hold.
 
-        What is undefined fails too: a guard that cannot be evaluated must not let anything pass.
+        A figure that is undefined fails too: what cannot be checked must not pass.
         """
         table = result.table
         metric = check_choice(self.metric, [name for name in METRICS if name in table], "metric")

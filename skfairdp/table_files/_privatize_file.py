@@ -14,13 +14,20 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from skfairdp._validation import check_choice
 from skfairdp.accounting import PrivacyGuarantee
 from skfairdp.preprocessing import GaussianPrivatizer, LaplacePrivatizer
-from skfairdp.table_audit._columns import check_choice
-from skfairdp.table_audit._files import check_writable, passing_file, whole_file
-from skfairdp.table_audit._read import check_exists, find_separator, kind_of, pyarrow_parquet, readable, text_rows
+from skfairdp.table_files._read_table import (
+    check_exists,
+    find_separator,
+    kind_of,
+    pyarrow_parquet,
+    readable,
+    text_rows,
+)
+from skfairdp.table_files._whole_file import check_writable, temporary_file_beside, whole_file
 
-# A block holds so many rows, or fewer where they are wide.
+# A block holds at most 50,000 rows, and at most a million values (8 MB as floats) where rows are wide.
 BLOCK_ROWS, BLOCK_VALUES = 50_000, 1_000_000
 _NUMBER_OF_ROWS = "the number and the order of the rows"
 
@@ -28,7 +35,33 @@ _NUMBER_OF_ROWS = "the number and the order of the rows"
 def make_privatizer(
     mechanism: str, epsilon: float, delta: float, norm: str | None, clip_norm: float, bounded: bool
 ) -> Any:
-    """Return a privatizer that learns nothing from the rows."""
+    """Return a privatizer that learns nothing from the rows.
+
+    Parameters
+    ----------
+    mechanism : {"laplace", "gaussian"}
+        Kind of the noise.
+    epsilon : float
+        Privacy loss of one row.
+    delta : float
+        Of ``"gaussian"``.
+    norm : {"l1", "l2", "minmax", "clip"} or None
+        How rows are bounded before Laplace noise. None is ``"clip"`` with public bounds and ``"l1"`` without.
+    clip_norm : float
+        The bound.
+    bounded : bool
+        Whether columns are scaled by public bounds first.
+
+    Returns
+    -------
+    LaplacePrivatizer or GaussianPrivatizer
+
+    Examples
+    --------
+    >>> from skfairdp.table_files import make_privatizer
+    >>> make_privatizer("laplace", 2.0, 1e-5, None, 1.0, bounded=True)
+    LaplacePrivatizer(epsilon=2.0, norm='clip')
+    """
     if mechanism == "gaussian":
         if bounded or norm not in (None, "l2"):
             raise ValueError("--mechanism gaussian gives every row the same L2 norm; leave --norm and --bounds out.")
@@ -39,7 +72,33 @@ def make_privatizer(
 
 
 def load_privatizer(path: str | os.PathLike[str], columns: Sequence[str]) -> Any:
-    """Load a fitted privatizer that joblib has written."""
+    """Load a fitted privatizer that joblib has written, and check that it can release these columns.
+
+    Parameters
+    ----------
+    path : path
+        The file. Open only files that you trust: a pickle can run any code.
+    columns : sequence of str
+        The columns that it is to privatise.
+
+    Returns
+    -------
+    transformer
+        With the receipt ``privacy_``.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import joblib
+    >>> from pathlib import Path
+    >>> from skfairdp import LaplacePrivatizer
+    >>> from skfairdp.table_files import load_privatizer
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = joblib.dump(LaplacePrivatizer(2.0).fit([[0.5, 0.5]]), Path(folder) / "privatizer")
+    ...     privatizer = load_privatizer(Path(folder) / "privatizer", ["age", "hours"])
+    >>> privatizer.privacy_.epsilon
+    2.0
+    """
     import joblib
 
     path = check_exists(path)
@@ -56,7 +115,7 @@ def load_privatizer(path: str | os.PathLike[str], columns: Sequence[str]) -> Any
         raise ValueError(f"{path} holds no fitted privatizer, but a {type(privatizer).__name__} without a guarantee.")
     if privatizer.n_features_in_ != len(columns):
         raise ValueError(f"{path} was fitted on {privatizer.n_features_in_} columns; --columns names {len(columns)}.")
-    # Found out here, not by the first block: by then the release would have been charged.
+    # Checked here and not when the first block is released: by then the ledger would have been charged.
     names = getattr(privatizer, "get_feature_names_out", lambda: columns)()
     if len(names) != len(columns):
         raise ValueError(
@@ -74,20 +133,36 @@ class Bounds:
             check_choice(name, list(columns), "column to privatise")
         if missing:
             raise ValueError(f"--bounds must name all columns or none; it lacks {', '.join(map(repr, missing))}.")
-        self.low = np.array([limits[name][0] for name in columns])
-        self.high = np.array([limits[name][1] for name in columns])
+        self.lower = np.array([limits[name][0] for name in columns])
+        self.upper = np.array([limits[name][1] for name in columns])
 
     def scale(self, values: np.ndarray) -> np.ndarray:
         """Map the limits onto -1 and 1; what lies beyond is cut off."""
-        return np.clip(2 * (values - self.low) / (self.high - self.low) - 1, -1, 1)
+        return np.clip(2 * (values - self.lower) / (self.upper - self.lower) - 1, -1, 1)
 
     def unscale(self, values: np.ndarray) -> np.ndarray:
         """Map back; this only looks at what is released, and costs nothing."""
-        return self.low + (values + 1) * (self.high - self.low) / 2
+        return self.lower + (values + 1) * (self.upper - self.lower) / 2
 
 
 def parse_bounds(texts: Sequence[str]) -> dict[str, tuple[float, float]]:
-    """Read ``age=0:100``."""
+    """Read bounds of columns as they are written on the command line.
+
+    Parameters
+    ----------
+    texts : sequence of str
+        Each is a column and its public limits.
+
+    Returns
+    -------
+    dict of str to (float, float)
+
+    Examples
+    --------
+    >>> from skfairdp.table_files import parse_bounds
+    >>> parse_bounds(["age=0:100"])
+    {'age': (0.0, 100.0)}
+    """
     limits = {}
     for text in texts:
         name, _, interval = text.rpartition("=")
@@ -131,7 +206,7 @@ def blocks_of(
             block = np.fromiter(values, dtype=object).reshape(-1, len(places))
             if not len(block):
                 return
-            # What is copied is copied as it is written: nothing here is more than text.
+            # Values stay text, so that kept columns are copied exactly as they are written.
             yield pd.DataFrame(block, columns=list(wanted), dtype=object)
 
 
@@ -211,6 +286,20 @@ def privatize_file(
     Returns
     -------
     guarantee, n_rows : PrivacyGuarantee, int
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from skfairdp import LaplacePrivatizer
+    >>> from skfairdp.table_files import privatize_file
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     source, target = Path(folder) / "people.csv", Path(folder) / "noisy.csv"
+    ...     _ = source.write_text("age,hours,name\\n30,40,Doe\\n50,20,Roe\\n")
+    ...     guarantee, n_rows = privatize_file(source, target, LaplacePrivatizer(2.0), ["age", "hours"])
+    ...     header = target.read_text().splitlines()[0]
+    >>> n_rows, header, guarantee.epsilon
+    (2, 'age,hours', 2.0)
     """
     source, target = check_exists(source), check_writable(target)
     beside = target.with_name(target.name + ".guarantee.json")
@@ -248,10 +337,10 @@ def privatize_file(
         "bounds": bounds,
         "rows": n_rows,
     }
-    # A receipt without a file is harmless, a file without a receipt is not. What is opened last is closed first: the
-    # receipt gets its name before the file does, and the unfinished one goes when the file has its name, or is gone.
+    # A receipt without rows is harmless, rows without a receipt are not. These three are closed from the last to the
+    # first: the receipt gets its name, then the file with the rows, and only then the unfinished receipt is removed.
     with (
-        passing_file(target, ".guarantee.json") as unfinished,
+        temporary_file_beside(target, ".guarantee.json") as unfinished,
         whole_file(target, overwrite=overwrite) as part,
         whole_file(beside, overwrite=overwrite) as receipt,
     ):

@@ -4,8 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skfairdp.table_audit._prepare import MISSING, prepare_table
-from skfairdp.table_audit._split import folds, hold_out
+from skfairdp.table_audit._prepared_table import MISSING, folds, hold_out, prepare_table
 
 
 def people(n=200, **columns):
@@ -25,7 +24,7 @@ def prepared(frame, **arguments):
     return prepare_table(frame, "income", "sex", **arguments)
 
 
-def test_the_sensitive_column_is_no_feature_unless_asked():
+def test_sensitive_column_is_no_feature():
     assert list(prepared(people()).X) == ["age", "job"]
     assert list(prepared(people(), keep_sensitive=True).X) == ["age", "job", "sex"]
     assert any("Not used as a feature: 'sex'" in note for note in prepared(people()).notes)
@@ -67,7 +66,7 @@ def test_missing_values_are_filled_and_told():
     assert any("Missing values in 'age', 'job'" in note for note in table.notes)
 
 
-def test_the_preprocessor_learns_from_the_rows_it_is_fitted_on_only():
+def test_preprocessor_learns_from_fitted_rows_only():
     frame = people()
     frame.loc[199, "job"], frame.loc[199, "age"] = "never seen", 1e9
     table = prepared(frame)
@@ -76,7 +75,7 @@ def test_the_preprocessor_learns_from_the_rows_it_is_fitted_on_only():
     assert (fitted.transform(table.X.iloc[[199]])[0, 1:] == 0).all()
 
 
-def test_rows_without_target_or_group_are_left_out_with_their_number():
+def test_rows_without_target_or_group_are_dropped():
     frame = people()
     frame.loc[:2, "income"] = None
     frame.loc[2:4, "sex"] = None
@@ -85,7 +84,7 @@ def test_rows_without_target_or_group_are_left_out_with_their_number():
     assert "5 rows without target or sensitive value left out." in table.notes
 
 
-def test_infinite_and_huge_numbers_are_missing_values():
+def test_huge_numbers_are_missing_values():
     frame = people()
     frame.loc[0, "age"], frame.loc[1, "age"] = np.inf, -1e300
     table = prepared(frame)
@@ -161,7 +160,7 @@ def test_wrong_names_suggest_the_nearest():
         prepare_table([1], "income", "sex")
 
 
-def test_the_held_out_rows_have_the_share_of_every_class_and_group():
+def test_hold_out_keeps_shares_of_strata():
     rng = np.random.default_rng(0)
     y, groups = rng.choice(["a", "b"], 997, p=[0.9, 0.1]), rng.integers(3, size=997)
     train, test = hold_out(y, groups, 0.3, np.random.default_rng(1))
@@ -172,7 +171,7 @@ def test_the_held_out_rows_have_the_share_of_every_class_and_group():
             assert abs(inside[test].sum() - 0.3 * inside.sum()) <= 1.5
 
 
-def test_folds_part_the_rows_and_even_the_rarest_class_is_in_each():
+def test_folds_part_the_rows_by_class():
     y = np.array(["common"] * 300 + ["rare"] * 6)
     parts = folds(y, np.zeros(306, dtype=int), 3, np.random.default_rng(0))
     assert sorted(np.concatenate([valid for _, valid in parts])) == list(range(306))

@@ -1,4 +1,4 @@
-"""Turn a table as it comes into what a model can be trained on, and say what was done to it."""
+"""Turn a table as it comes into features, target and groups, say what was done to it, and divide its rows."""
 
 import re
 from collections.abc import Hashable
@@ -12,15 +12,15 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from skfairdp.table_audit._columns import check_frame, check_roles
+from skfairdp._validation import check_choice
 
-MISSING = "(missing)"
-MAX_CLASSES = 50
-MAX_GROUPS = 20
-LEAST_ROWS = 50
-LEAST_OF_A_KIND = 10  # rows of each class, so that every fold and the test rows have some
-MAX_CATEGORIES = 25  # of one column; the rarer ones share a place
-_HUGE = 1e100  # beyond it a square overflows, so that there is no variance to scale by
+MISSING = "(missing)"  # the category of rows that have no value
+MAX_CLASSES = 50  # a target with more values is a number or a text, not a class
+MAX_GROUPS = 20  # the same for one sensitive column
+MIN_ROWS = 50  # with fewer, the test rows say nothing
+MIN_CLASS_ROWS = 10  # rows of each class, so that every fold and the test rows have some
+MAX_CATEGORIES = 25  # of one column; all rarer categories become one
+_HUGE = 1e100  # the square of a larger number overflows, so that it has no variance to scale by
 _DATE = re.compile(r"\s*(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4})([T ]\d{1,2}:\d{2}.*)?\s*")
 
 
@@ -80,8 +80,8 @@ def prepare_table(
     frame: Any, target: Any, sensitive: Any, *, pos_label: Any = None, keep_sensitive: bool = False
 ) -> PreparedTable:
     """Check the roles of the columns, drop what cannot be used, and note it."""
-    frame = check_frame(frame)
-    target, names = check_roles(frame, target, sensitive)
+    frame = _check_frame(frame)
+    target, names = _check_roles(frame, target, sensitive)
     notes: list[str] = []
     known = frame[[target, *names]].notna().all(axis=1).to_numpy()
     if len(frame) and not known.any():
@@ -90,8 +90,8 @@ def prepare_table(
         notes.append(f"{_rows(int((~known).sum()))} without target or sensitive value left out.")
         frame = frame[known]
     frame = frame.reset_index(drop=True)
-    if len(frame) < LEAST_ROWS:
-        raise ValueError(f"the table has {_rows(len(frame))} to work with; an audit needs at least {LEAST_ROWS}.")
+    if len(frame) < MIN_ROWS:
+        raise ValueError(f"the table has {_rows(len(frame))} to work with; an audit needs at least {MIN_ROWS}.")
     y, classes = _classes(frame[target], target)
     positive = _positive(classes, pos_label)
     for name in names:
@@ -105,6 +105,40 @@ def prepare_table(
     return PreparedTable(X, y, frame[names], frame, classes, positive, target, tuple(notes))
 
 
+def _check_frame(frame: Any) -> pd.DataFrame:
+    """Return the table as pandas with text column names, each once."""
+    if hasattr(frame, "to_pandas") and not isinstance(frame, pd.DataFrame):
+        frame = frame.to_pandas()
+    if not isinstance(frame, pd.DataFrame):
+        raise TypeError(f"frame must be a pandas or polars DataFrame; got {type(frame).__name__}.")
+    frame = frame.set_axis([str(column) for column in frame.columns], axis=1)
+    twice = sorted(set(frame.columns[frame.columns.duplicated()]))
+    if twice:
+        raise ValueError(f"the table has two columns of the same name: {', '.join(map(repr, twice))}.")
+    if frame.shape[1] < 3:
+        raise ValueError(
+            f"the table has {frame.shape[1]} column{'s' * (frame.shape[1] != 1)} "
+            f"({', '.join(map(repr, frame.columns)) or 'none'}); an audit needs at least three: target, sensitive, "
+            "and something to predict from. Is the separator right?"
+        )
+    return frame
+
+
+def _check_roles(frame: pd.DataFrame, target: Any, sensitive: Any) -> tuple[str, list[str]]:
+    """Check the names of target and sensitive columns."""
+    known = list(frame.columns)
+    target = check_choice(str(target), known, "column")
+    given = [sensitive] if isinstance(sensitive, str) else list(sensitive)
+    if not given:
+        raise ValueError("sensitive must name at least one column.")
+    names = [check_choice(str(name), known, "column") for name in given]
+    if len(set(names)) < len(names):
+        raise ValueError(f"sensitive names a column twice: {names}.")
+    if target in names:
+        raise ValueError(f"column {target!r} cannot be the target and sensitive at once.")
+    return target, names
+
+
 def _rows(n: int) -> str:
     return f"{n:,} row{'s' * (n != 1)}"
 
@@ -112,7 +146,7 @@ def _rows(n: int) -> str:
 def _classes(column: pd.Series, name: str) -> tuple[np.ndarray, tuple[Any, ...]]:
     if not (pd.api.types.is_numeric_dtype(column.dtype) or pd.api.types.is_bool_dtype(column.dtype)):
         column = column.astype(object).map(str)  # a class is a name; text and numbers in one column have no order
-    codes, found = pd.factorize(column, sort=True)
+    class_indices, found = pd.factorize(column, sort=True)
     labels = [label.item() if isinstance(label, np.generic) else label for label in found]
     if len(labels) < 2:
         raise ValueError(f"the target {name!r} is constant: every row is {labels[0]!r}.")
@@ -121,15 +155,15 @@ def _classes(column: pd.Series, name: str) -> tuple[np.ndarray, tuple[Any, ...]]
             f"the target {name!r} has {len(labels):,} different values; an audit knows up to {MAX_CLASSES} classes. "
             "Cut a number into classes first."
         )
-    counts = np.bincount(codes)
-    if counts.min() < LEAST_OF_A_KIND:
+    counts = np.bincount(class_indices)
+    if counts.min() < MIN_CLASS_ROWS:
         rare = labels[int(counts.argmin())]
         raise ValueError(
             f"class {rare!r} of the target {name!r} has {_rows(int(counts.min()))}; each class needs at least "
-            f"{LEAST_OF_A_KIND}. Merge rare classes or drop their rows."
+            f"{MIN_CLASS_ROWS}. Merge rare classes or drop their rows."
         )
     values = np.array(labels, dtype=object if isinstance(labels[0], str) else None)
-    return values[codes], tuple(labels)
+    return values[class_indices], tuple(labels)
 
 
 def _positive(classes: tuple[Any, ...], pos_label: Any) -> Any:
@@ -157,7 +191,7 @@ def _check_groups(column: pd.Series, name: str, notes: list[str]) -> None:
             f"the sensitive column {name!r} has {len(counts):,} different values; an audit knows up to {MAX_GROUPS} "
             "groups. Cut a number into ranges, or merge groups, first."
         )
-    for label, count in counts[counts < 4 * LEAST_OF_A_KIND].items():
+    for label, count in counts[counts < 4 * MIN_CLASS_ROWS].items():
         notes.append(f"Group {label!r} of {name!r} has {_rows(int(count))} only; what is said of it is uncertain.")
 
 
@@ -222,3 +256,32 @@ def _number(column: pd.Series, name: str, notes: list[str]) -> pd.Series:
 def _text(column: pd.Series) -> pd.Series:
     texts = column.astype(object).map(str, na_action="ignore")
     return texts.where(column.notna(), MISSING).astype(object)
+
+
+def _in_strata_order(y: np.ndarray, groups: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+    """Return the rows class by class, inside a class group by group, at random inside a group."""
+    _, classes = np.unique(y, return_inverse=True)
+    return np.lexsort((generator.permutation(len(y)), groups, classes))
+
+
+def hold_out(
+    y: np.ndarray, groups: np.ndarray, test_size: float, generator: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return training and test rows.
+
+    Every k-th row of the ordered rows is taken, so that the test rows of each class, and of each group inside
+    it, are the nearest whole number to their share: no stratum can be too small to divide.
+    """
+    order = _in_strata_order(y, groups, generator)
+    places = np.floor(np.arange(1, len(y) + 1) * test_size + 1e-9)  # 0.29 * 100 is a little less than 29
+    taken = np.diff(places, prepend=0.0) > 0
+    return np.sort(order[~taken]), np.sort(order[taken])
+
+
+def folds(
+    y: np.ndarray, groups: np.ndarray, n_splits: int, generator: np.random.Generator
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return ``n_splits`` pairs of training and validation rows; each row is validated once."""
+    part = np.empty(len(y), dtype=np.intp)
+    part[_in_strata_order(y, groups, generator)] = np.arange(len(y)) % n_splits
+    return [(np.flatnonzero(part != k), np.flatnonzero(part == k)) for k in range(n_splits)]
