@@ -37,8 +37,8 @@ def test_noise_has_the_scale_that_the_object_names():
     H = np.random.default_rng(0).normal(size=(10_000, 6))
     privatizer = GaussianPrivatizer(epsilon=3.0, radius=2.0, random_state=1).fit(H)
     noise = (privatizer.transform(H) - normalise(H, "l2", 2.0)).reshape(-1)
-    assert stats.kstest(noise, "norm", args=(0, privatizer.noise_scale_)).pvalue > 1e-4
-    assert stats.kstest(noise, "norm", args=(0, 1.1 * privatizer.noise_scale_)).pvalue < 1e-12
+    assert stats.kstest(noise, stats.norm(0, privatizer.noise_scale_).cdf).pvalue > 1e-4
+    assert stats.kstest(noise, stats.norm(0, 1.1 * privatizer.noise_scale_).cdf).pvalue < 1e-12
 
 
 def test_infinite_epsilon_switches_the_noise_off(H):
@@ -76,7 +76,7 @@ def test_likelihood_ratio_of_normal_densities(H):
     densities = [stats.norm.logpdf(y, centre, privatizer.noise_scale_).sum(axis=1) for centre in centres]
     np.testing.assert_allclose(ratio, densities[0] - densities[1], atol=1e-9)
     mu = np.linalg.norm(centres[0] - centres[1]) / privatizer.noise_scale_
-    assert stats.kstest(ratio, "norm", args=(mu * mu / 2, mu)).pvalue > 1e-4
+    assert stats.kstest(ratio, stats.norm(mu * mu / 2, mu).cdf).pvalue > 1e-4
 
 
 def test_it_learns_in_a_pipeline(H):
