@@ -46,6 +46,9 @@ _PREFIXES = (
     "classifier",
     "adversary",
 )
+# Arguments of the module that follow from the data and from other parameters: whoever set them would train a network
+# for another release than the one that is made.
+_DECIDED_BY_FIT = ("mechanism", "n_features", "n_outputs", "n_classes", "n_groups", "n_adversaries")
 # Columns of skorch's history that tell nothing about a training.
 _NOT_IN_HISTORY = ("batches", "train_batch_count", "valid_batch_count", "train_loss_best", "valid_loss_best")
 
@@ -543,6 +546,11 @@ class FederateClassifier(EncodedReleases, ClassNamePrefixFeaturesOutMixin, Class
             params[f"module__{name}_params"] = self._passed_on_to(name)
         if self._reads_text:
             params |= {"module__encoder": self.text_encoder_.make_module, "module__encoder_params": {}}
+        decided = [name for name in self._passed_on_to("module") if name in _DECIDED_BY_FIT]
+        if decided:
+            raise ValueError(
+                f"module__{decided[0]} is decided by fit, from the data and the other parameters; leave it out."
+            )
         for prefix in ("module", "optimizer", "callbacks", "iterator_train", "iterator_valid"):
             params |= {f"{prefix}__{name}": value for name, value in self._passed_on_to(prefix).items()}
         return params

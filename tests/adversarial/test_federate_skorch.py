@@ -289,6 +289,7 @@ def test_text_encoder_parameters():
         ({"criterion": nn.CrossEntropyLoss(), "criterion__label_smoothing": 0.1}, "criterion__label_smoothing"),
         ({"criterion": lambda reduction: 3.0}, "criterion must be a torch loss"),
         ({"device": "abacus"}, "device must be"),
+        ({"module__n_outputs": 5}, "module__n_outputs is decided by fit"),
     ],
 )
 def test_bad_networks_are_named(data, settings, message):
