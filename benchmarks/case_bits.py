@@ -4,7 +4,7 @@ import numpy as np
 
 from benchmarks import Peer, Timings, case
 from skfairdp import OMEEncoder
-from skfairdp.mechanisms import encode_bits, oue_channel, randomised_response
+from skfairdp.mechanisms import encode_bits, oue_mechanism, randomised_response
 from skfairdp.random import random_stream
 
 _ROWS, _FEATURES, _BITS = 100_000, 50, 10
@@ -51,10 +51,10 @@ def encoder_against_multi_freq_ldpy():
 @case("bits", "randomised response on words of 10 bits, per bit, against multi-freq-ldpy's OUE", speedup_at_least=10.0)
 def response_against_multi_freq_ldpy():
     """Its client takes one value at a time, so ten bits are one call."""
-    bits = encode_bits(_data()[:20_000], 4, 5, code="sign-magnitude").reshape(-1, _BITS)
-    channel, stream = oue_channel(8.0, _BITS), random_stream(None)
+    bits = encode_bits(_data()[:20_000], 4, 5, bit_format="sign-magnitude").reshape(-1, _BITS)
+    mechanism, stream = oue_mechanism(8.0, _BITS), random_stream(None)
     return Timings(
-        ours=lambda: randomised_response(bits, channel, stream),
+        ours=lambda: randomised_response(bits, mechanism, stream),
         other=_peer(_BITS, 200_000),
         ours_work=bits.size,
         other_work=200_000 * _BITS,

@@ -292,6 +292,8 @@ def _own(name: str, estimator: Any) -> Method:
 
 
 def _is_fitted(estimator: Any) -> bool:
+    if not hasattr(estimator, "get_params"):  # it cannot be cloned, and scikit-learn 1.6 would call it unfitted
+        return True
     try:
         check_is_fitted(estimator)
     except NotFittedError:

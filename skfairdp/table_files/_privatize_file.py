@@ -65,10 +65,10 @@ def make_privatizer(
     if mechanism == "gaussian":
         if bounded or norm not in (None, "l2"):
             raise ValueError("--mechanism gaussian gives every row the same L2 norm; leave --norm and --bounds out.")
-        return GaussianPrivatizer(epsilon, delta, clip_norm=clip_norm)
+        return GaussianPrivatizer(epsilon, delta, radius=clip_norm)
     if bounded and (norm not in (None, "clip") or clip_norm != 1.0):
         raise ValueError("--bounds say how columns are limited; leave --norm and --clip-norm out.")
-    return LaplacePrivatizer(epsilon, norm=norm or ("clip" if bounded else "l1"), clip_norm=clip_norm)
+    return LaplacePrivatizer(epsilon, norm=norm or ("clip" if bounded else "l1"), radius=clip_norm)
 
 
 def load_privatizer(path: str | os.PathLike[str], columns: Sequence[str]) -> Any:
