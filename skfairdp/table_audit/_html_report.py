@@ -114,7 +114,8 @@ def _inline_svg(svg: str, css: str, label: str) -> str:
     box = re.search(r'viewBox="([^"]*)"', svg)
     assert box is not None
     body = svg[svg.index(">", box.end()) + 1 :]  # behind the opening tag
-    body = re.sub(r"<metadata>.*?</metadata>", "", body, flags=re.S)
+    # The style sheet of a picture would be one of the whole page; the page's own says the same of its pictures.
+    body = re.sub(r"<metadata>.*?</metadata>|<defs>\s*<style[^>]*>[^<]*</style>\s*</defs>", "", body, flags=re.S)
     body = re.sub(r'<g id="[^"]*"', "<g", body)  # names of parts, the same in every picture
     body = re.sub(r'style="[^"]*"', lambda style: _page_style(style[0]), body)
     body = re.sub(r"\s*\n\s*", "\n", body)
