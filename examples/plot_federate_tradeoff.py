@@ -28,7 +28,13 @@ data = make_biased_classification(6000, group_shift=1.5, label_bias=0.4, random_
 X_train, X_test, y_train, y_test, z_train, z_test = train_test_split(
     data.data, data.target, data.sensitive_features, test_size=0.4, random_state=0
 )
-training = {"batch_size": 300, "max_epochs": 15, "lr": 0.01, "encoder_hidden_sizes": (40,), "random_state": 0}
+training = {
+    "batch_size": 300,
+    "max_epochs": 15,
+    "learning_rate": 0.01,
+    "encoder_hidden_sizes": (40,),
+    "random_state": 0,
+}
 
 
 def fit(**settings):

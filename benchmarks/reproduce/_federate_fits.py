@@ -25,10 +25,10 @@ WEIGHTS = tuple(round(0.1 + 0.2 * i, 1) for i in range(15))  # the 15 weights of
 PENALTIES = {"adult": (0.05, 0.1, 0.15, 0.2, 0.3, 0.4), "celeba": (0.5, 1.0, 1.5, 2.0, 3.0, 4.0)}
 # What the methods share on each data set.
 TRAINING = {
-    ("adult", "codes"): {"max_epochs": 20, "batch_size": 500, "lr": 0.005},
-    ("adult", "laplace"): {"max_epochs": 20, "batch_size": 1000, "lr": 0.01},
-    ("celeba", "codes"): {"max_epochs": 8, "batch_size": 2000, "lr": 0.005},
-    ("celeba", "laplace"): {"max_epochs": 8, "batch_size": 2000, "lr": 0.005},
+    ("adult", "codes"): {"max_epochs": 20, "batch_size": 500, "learning_rate": 0.005},
+    ("adult", "laplace"): {"max_epochs": 20, "batch_size": 1000, "learning_rate": 0.01},
+    ("celeba", "codes"): {"max_epochs": 8, "batch_size": 2000, "learning_rate": 0.005},
+    ("celeba", "laplace"): {"max_epochs": 8, "batch_size": 2000, "learning_rate": 0.005},
 }
 # The head behind Laplace noise has one hidden layer: two noisy coordinates are read better by a curved boundary. Behind
 # codes it needs none.

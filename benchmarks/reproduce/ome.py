@@ -154,7 +154,7 @@ def _classifier(cell: dict[str, Any]) -> Any:
         n_components=cell["hidden"],
         adversary_weight=0.0,
         optimizer=partial(SGD, momentum=0.9),
-        lr=0.01,
+        learning_rate=0.01,
         batch_size=32,
         max_epochs=cell["max_epochs"],
         random_state=cell["seed"],

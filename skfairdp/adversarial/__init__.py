@@ -1,7 +1,8 @@
 """Classifiers that learn a private representation against an adversary."""
 
-from skfairdp.adversarial._baselines import federate_baselines
+from skfairdp.adversarial._bag_of_embeddings import BagOfEmbeddingsEncoder
 from skfairdp.adversarial._federate import FederateClassifier
-from skfairdp.adversarial._text import BagOfEmbeddingsEncoder
+from skfairdp.adversarial._federate_baselines import federate_baselines
+from skfairdp.adversarial._federate_halves import FederateEncoder, FederateHead
 
-__all__ = ["BagOfEmbeddingsEncoder", "FederateClassifier", "federate_baselines"]
+__all__ = ["BagOfEmbeddingsEncoder", "FederateClassifier", "FederateEncoder", "FederateHead", "federate_baselines"]

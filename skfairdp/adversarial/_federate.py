@@ -1,5 +1,6 @@
 """FederateClassifier: a private encoder, a classifier, and an adversary that is meant to fail."""
 
+import inspect
 import math
 import warnings
 from collections.abc import Mapping, Sequence
@@ -7,22 +8,54 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import ClassifierMixin, clone
+import pandas as pd
+from sklearn.base import ClassifierMixin, ClassNamePrefixFeaturesOutMixin, clone
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
+from sklearn.utils.validation import (
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
 
 from skfairdp._base import SkfairdpEstimator
 from skfairdp._sklearn import HasMethods, Interval, StrOptions, fit_context
 from skfairdp._validation import check_epsilon
-from skfairdp.adversarial._answers import PrivateAnswers
-from skfairdp.adversarial._encoded import COVERS, check_records_stay_apart, not_covered
-from skfairdp.adversarial._prepare import history_table, make_settings, prepare, refuse_without_groups
-from skfairdp.exceptions import OverclaimedPrivacyWarning
+from skfairdp.adversarial._federate_halves import (
+    COVERS,
+    EncodedReleases,
+    FederateEncoder,
+    FederateHead,
+    check_records_stay_apart,
+    not_covered,
+)
+from skfairdp.adversarial._training_table import TrainingTable, make_training_table
+from skfairdp.exceptions import MissingSensitiveFeaturesWarning, OverclaimedPrivacyWarning
 from skfairdp.mechanisms import Mechanism, OpenMechanism, code_mechanism, laplace_mechanism
 from skfairdp.random import RandomState, training_and_noise_streams
 
+# What may stand before the double underscore in parameters that are passed on.
+_PREFIXES = (
+    "module",
+    "criterion",
+    "optimizer",
+    "callbacks",
+    "iterator_train",
+    "iterator_valid",
+    "encoder",
+    "classifier",
+    "adversary",
+)
+# Columns of skorch's history that tell nothing about a training.
+_NOT_IN_HISTORY = ("batches", "train_batch_count", "valid_batch_count", "train_loss_best", "valid_loss_best")
 
-class FederateClassifier(PrivateAnswers, ClassifierMixin, SkfairdpEstimator):
+
+def _is_passed_on(name: str) -> bool:
+    prefix, _, rest = name.partition("__")
+    return bool(rest) and prefix in _PREFIXES
+
+
+class FederateClassifier(EncodedReleases, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, SkfairdpEstimator):
     """Classifier on a private representation that an adversary cannot read groups from (FEDERATE).
 
     An encoder turns a record into a vector, a channel makes it private, and a head predicts from what
@@ -49,17 +82,21 @@ class FederateClassifier(PrivateAnswers, ClassifierMixin, SkfairdpEstimator):
         ``"published"`` adds noise of scale ``2 / epsilon`` to L2 rows too, which costs
         ``sqrt(n_components) * epsilon``; it warns and says so in ``privacy_``.
     encoder : "mlp", torch module, callable or BagOfEmbeddingsEncoder, default="mlp"
-        A callable gets the number of features and returns a module. A linear layer is appended when
-        the module's output has another width than the channel. A module is copied, never trained in place. It must
+        A callable, such as a module class, gets the number of features and returns a module. A linear layer is appended
+        when the module's output has another width than the channel. A module is copied, never trained in place. It must
         keep records apart: what it makes of one must not depend on the others, which ``fit`` checks.
+    classifier : "mlp", torch module or callable, default="mlp"
+        The head, from what is released to class scores. A callable gets the widths of input and output.
+    adversary : "mlp", torch module or callable, default="mlp"
+        Each adversary, from what is released to group scores. A callable gets the widths of input and output.
     encoder_hidden_sizes : sequence of int, default=(100, 50)
         Hidden layers of ``encoder="mlp"``.
     classifier_hidden_sizes : sequence of int, default=()
-        Hidden layers of the head; none means linear.
+        Hidden layers of ``classifier="mlp"``; none means linear.
     adversary_hidden_sizes : sequence of int, default=(100, 50)
-        Hidden layers of each adversary.
+        Hidden layers of ``adversary="mlp"``.
     dropout : float, default=0.1
-        Share of hidden units dropped in training.
+        Share of hidden units of every "mlp" that are dropped in training.
     adversary_weight : float or None, default=None
         The lambda of ``L_class - lambda L_adv``; 0 trains no adversary. ``None`` is 1 where sensitive features are
         given and 0, with a warning, where they are not. A number above 0 without them is an error.
@@ -78,10 +115,13 @@ class FederateClassifier(PrivateAnswers, ClassifierMixin, SkfairdpEstimator):
         Passes through the training data.
     batch_size : int, default=256
         Rows of a step.
-    lr : float, default=0.005
-        Learning rate.
+    learning_rate : float, default=0.005
+        Step size of the optimiser.
     optimizer : {"adam", "adamw", "sgd"} or torch optimiser class, default="adam"
         The optimiser of all networks.
+    criterion : "cross_entropy", torch loss class or instance, default="cross_entropy"
+        Loss of the classification. It gets log-probabilities of shape (n, n_classes) and class indices, and must give
+        one loss per row (``reduction="none"``, which is set for you), so that rows can be weighted.
     early_stopping : bool, default=False
         Keep ``validation_fraction`` of the rows out, stop when ``n_iter_no_change`` epochs have brought no
         better loss on them, and take the best weights.
@@ -91,10 +131,11 @@ class FederateClassifier(PrivateAnswers, ClassifierMixin, SkfairdpEstimator):
         Patience of the early stopping, in epochs.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes.
-    device : str, default="cpu"
-        "cpu", "cuda", or "auto".
+    device : str or torch.device, default="cpu"
+        "cpu", "cuda", "auto" (a GPU if there is one), or what else torch knows.
     callbacks : list or None, default=None
-        Further skorch callbacks; each fit works on copies of them.
+        Further skorch callbacks; each fit works on copies of them. Where one of them looks at validation rows
+        (``EpochScoring``, ``EarlyStopping()``, ``Checkpoint()``), ``validation_fraction`` of the rows are kept out.
     verbose : int, default=0
         1 shows a progress bar, 2 a table of losses.
     warm_start : bool, default=False
@@ -112,8 +153,9 @@ class FederateClassifier(PrivateAnswers, ClassifierMixin, SkfairdpEstimator):
         What draws the released values, frozen.
     privacy_ : PrivacyGuarantee
         What one call of ``predict``, ``predict_proba`` or ``transform`` costs each of its records.
-    net_ : skorch.NeuralNet
-        The trained net.
+    net_ : skorch.NeuralNetClassifier
+        The trained net, whose classes are indices into ``classes_``. Its own ``predict`` and ``forward`` add torch's
+        noise of training, which has no receipt: releases go through the methods of this estimator.
     history_ : DataFrame
         Losses of every epoch. ``adversary_advantage`` is how far the adversary is better than chance, in nats:
         0 throughout means that it never learned anything, be it for noise or for a fault.
@@ -125,6 +167,14 @@ class FederateClassifier(PrivateAnswers, ClassifierMixin, SkfairdpEstimator):
         Whether early stopping or a callback ended the training.
     n_features_in_, feature_names_in_
         Of the training data.
+
+    Other Parameters
+    ----------------
+    **net_params
+        Parameters with a double underscore, as in skorch: ``optimizer__weight_decay=0.01``,
+        ``callbacks__early_stopping__threshold=1e-3``, ``iterator_train__drop_last=True``,
+        ``criterion__label_smoothing=0.1``, ``module__sharpness=5.0``, and ``encoder__n_hidden=20`` for an argument of
+        an encoder class (so too ``classifier__*`` and ``adversary__*``). They can be searched over.
 
     Notes
     -----
@@ -174,6 +224,8 @@ class FederateClassifier(PrivateAnswers, ClassifierMixin, SkfairdpEstimator):
         "norm": [StrOptions({"l1", "l2"})],
         "calibration": [StrOptions({"exact", "published"})],
         "encoder": [StrOptions({"mlp"}), callable, HasMethods(["fit", "transform", "make_module"])],
+        "classifier": [StrOptions({"mlp"}), callable],
+        "adversary": [StrOptions({"mlp"}), callable],
         "encoder_hidden_sizes": ["array-like"],
         "classifier_hidden_sizes": ["array-like"],
         "adversary_hidden_sizes": ["array-like"],
@@ -186,13 +238,14 @@ class FederateClassifier(PrivateAnswers, ClassifierMixin, SkfairdpEstimator):
         "fairness": [StrOptions({"equal_opportunity", "equalized_odds", "demographic_parity"})],
         "max_epochs": [Interval(Integral, 1, None, closed="left")],
         "batch_size": [Interval(Integral, 1, None, closed="left")],
-        "lr": [Interval(Real, 0, None, closed="neither")],
+        "learning_rate": [Interval(Real, 0, None, closed="neither")],
         "optimizer": [StrOptions({"adam", "adamw", "sgd"}), callable],
+        "criterion": [StrOptions({"cross_entropy"}), callable],
         "early_stopping": ["boolean"],
         "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
         "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
         "class_weight": [StrOptions({"balanced"}), dict, None],
-        "device": [str],
+        "device": "no_validation",  # read by torch, which alone knows its devices
         "callbacks": [list, None],
         "verbose": ["verbose"],
         "warm_start": ["boolean"],
@@ -209,6 +262,8 @@ class FederateClassifier(PrivateAnswers, ClassifierMixin, SkfairdpEstimator):
         norm: str = "l1",
         calibration: str = "exact",
         encoder: Any = "mlp",
+        classifier: Any = "mlp",
+        adversary: Any = "mlp",
         encoder_hidden_sizes: Sequence[int] = (100, 50),
         classifier_hidden_sizes: Sequence[int] = (),
         adversary_hidden_sizes: Sequence[int] = (100, 50),
@@ -221,18 +276,26 @@ class FederateClassifier(PrivateAnswers, ClassifierMixin, SkfairdpEstimator):
         fairness: str = "equal_opportunity",
         max_epochs: int = 50,
         batch_size: int = 256,
-        lr: float = 0.005,
+        learning_rate: float = 0.005,
         optimizer: Any = "adam",
+        criterion: Any = "cross_entropy",
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 10,
         class_weight: Mapping[Any, float] | str | None = None,
-        device: str = "cpu",
+        device: Any = "cpu",
         callbacks: list | None = None,
         verbose: int = 0,
         warm_start: bool = False,
         random_state: RandomState = None,
+        **net_params: Any,
     ):
+        for name in net_params:
+            if not _is_passed_on(name):
+                raise TypeError(
+                    f"{type(self).__name__} has no parameter {name!r}. Parameters that are passed on start with "
+                    f"{', '.join(prefix + '__' for prefix in _PREFIXES)}."
+                )
         self.epsilon = epsilon
         self.channel = channel
         self.n_components = n_components
@@ -240,6 +303,8 @@ class FederateClassifier(PrivateAnswers, ClassifierMixin, SkfairdpEstimator):
         self.norm = norm
         self.calibration = calibration
         self.encoder = encoder
+        self.classifier = classifier
+        self.adversary = adversary
         self.encoder_hidden_sizes = encoder_hidden_sizes
         self.classifier_hidden_sizes = classifier_hidden_sizes
         self.adversary_hidden_sizes = adversary_hidden_sizes
@@ -252,8 +317,9 @@ class FederateClassifier(PrivateAnswers, ClassifierMixin, SkfairdpEstimator):
         self.fairness = fairness
         self.max_epochs = max_epochs
         self.batch_size = batch_size
-        self.lr = lr
+        self.learning_rate = learning_rate
         self.optimizer = optimizer
+        self.criterion = criterion
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
@@ -263,6 +329,44 @@ class FederateClassifier(PrivateAnswers, ClassifierMixin, SkfairdpEstimator):
         self.verbose = verbose
         self.warm_start = warm_start
         self.random_state = random_state
+        vars(self).update(net_params)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Get the parameters, with those that are passed on to the net.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Also return parameters of an encoder that is an estimator.
+
+        Returns
+        -------
+        dict
+        """
+        passed_on = {name: value for name, value in vars(self).items() if _is_passed_on(name)}
+        return {**super().get_params(deep=deep), **passed_on}
+
+    def set_params(self, **params: Any) -> "FederateClassifier":
+        """Set parameters, also those that are passed on to the net.
+
+        Parameters
+        ----------
+        **params
+            As in the constructor.
+
+        Returns
+        -------
+        self : FederateClassifier
+        """
+
+        def is_of_an_estimator(name: str) -> bool:
+            prefix = name.partition("__")[0]
+            return hasattr(params.get(prefix, getattr(self, prefix, None)), "set_params")
+
+        passed_on = {n: value for n, value in params.items() if _is_passed_on(n) and not is_of_an_estimator(n)}
+        super().set_params(**{name: value for name, value in params.items() if name not in passed_on})
+        vars(self).update(passed_on)
+        return self
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, *, sensitive_features: Any = None, sample_weight: Any = None) -> "FederateClassifier":
@@ -270,8 +374,8 @@ class FederateClassifier(PrivateAnswers, ClassifierMixin, SkfairdpEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features), or documents for a text encoder
-            Training rows; the guarantee does not cover them.
+        X : array-like or sparse matrix of shape (n_samples, n_features), or documents for a text encoder
+            Training rows; the guarantee does not cover them. Sparse rows are made dense batch by batch.
         y : array-like of shape (n_samples,)
             Labels of any type; two classes or more.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), optional
@@ -296,10 +400,11 @@ class FederateClassifier(PrivateAnswers, ClassifierMixin, SkfairdpEstimator):
         from skfairdp.neural import train_net
 
         epsilon = check_epsilon(self.epsilon)
+        self._refuse_idle_parameters()
         rows, y = self._training_rows(X, y)
-        table = prepare(rows, y, sensitive_features, sample_weight, self.class_weight)
+        table = make_training_table(rows, y, sensitive_features, sample_weight, self.class_weight)
         if table.sensitive is None:
-            refuse_without_groups(self)
+            self._refuse_without_groups()
         continued = self.warm_start and hasattr(self, "net_")
         if continued and not np.array_equal(self.classes_, table.classes):
             raise ValueError(
@@ -322,13 +427,15 @@ class FederateClassifier(PrivateAnswers, ClassifierMixin, SkfairdpEstimator):
             )
         previous = self.net_ if continued else None
         net = train_net(
-            make_settings(self, mechanism, n_outputs, table),
+            self._net_params(mechanism, n_outputs, table),
             table.x,
             table.y,
             table.groups,
             table.weight,
-            training.seed(),
-            previous,
+            seed=training.seed(),
+            n_iter_no_change=int(self.n_iter_no_change) if self.early_stopping else None,
+            validation_fraction=self.validation_fraction,
+            previous=previous,
         )
         if math.isfinite(epsilon):
             text_encoder = self.text_encoder_ if self._reads_text else None
@@ -338,12 +445,56 @@ class FederateClassifier(PrivateAnswers, ClassifierMixin, SkfairdpEstimator):
         self.sensitive_groups_ = {}
         if table.sensitive is not None:
             self.sensitive_groups_ = dict(zip(table.sensitive.names, table.sensitive.labels))
-        self.history_ = history_table(list(net.history), table.chance_loss())
+        self.history_ = _history_table(list(net.history), table.chance_loss())
         self.n_iter_ = len(self.history_)
-        self.stopped_early_ = net.stopped_early_
+        n_before = 0 if previous is None else len(previous.history)
+        self.stopped_early_ = self.n_iter_ - n_before < self.max_epochs
+        self._n_features_out = n_outputs
         self._training_stream = training
         self._seal(mechanism, noise, covers=COVERS, does_not_cover=not_covered(self._reads_text))
         return self
+
+    def _refuse_idle_parameters(self) -> None:
+        """Raise if a parameter was set that does nothing beside the others: its user expects it to do something."""
+        reasons = dict.fromkeys(("n_components", "norm", "calibration"), "channel")
+        if self.channel != "codes":
+            reasons = {"n_codes": "channel"}
+        for network in ("encoder", "classifier", "adversary"):
+            if not isinstance(getattr(self, network), str):
+                reasons[f"{network}_hidden_sizes"] = network
+        defaults = inspect.signature(FederateClassifier.__init__).parameters
+        for name, reason in reasons.items():
+            value, default = getattr(self, name), defaults[name].default
+            if name == "n_components" and value == 1:
+                continue  # a code is one value; and scikit-learn's checks set this where they find the parameter
+            if (tuple(value) if isinstance(default, tuple) else value) != default:
+                raise ValueError(
+                    f"{name}={value!r} does nothing with {reason}={getattr(self, reason)!r}; leave it at its default "
+                    f"{default!r}, or change {reason}."
+                )
+
+    def _refuse_without_groups(self) -> None:
+        """Raise if a fairness term was asked for and no groups were given; warn if it is only left out by default."""
+        asked = {
+            "adversary_weight": self.adversary_weight is not None and self.adversary_weight > 0,
+            "fairness_penalty": self.fairness_penalty > 0,
+            "n_adversaries": self.n_adversaries > 1 and self.adversary_weight != 0,
+        }
+        wanted = [f"{name}={getattr(self, name)!r}" for name, is_asked in asked.items() if is_asked]
+        if wanted:
+            raise ValueError(
+                f"{' and '.join(wanted)} asks for a fairness term, and sensitive_features are missing. Give "
+                "fit(X, y, sensitive_features=...); in a pipeline or a search, "
+                "sklearn.set_config(enable_metadata_routing=True) and route_sensitive_features pass them on. To train "
+                "without groups, set adversary_weight=0 and fairness_penalty=0."
+            )
+        if self.adversary_weight is None:
+            warnings.warn(
+                "FederateClassifier was fitted without sensitive_features: it is trained without a fairness term. Give "
+                "fit(X, y, sensitive_features=...), or say adversary_weight=0.",
+                MissingSensitiveFeaturesWarning,
+                stacklevel=5,
+            )
 
     def _make_mechanism(self, epsilon: float, n_outputs: int) -> Mechanism:
         if math.isinf(epsilon):
@@ -352,28 +503,162 @@ class FederateClassifier(PrivateAnswers, ClassifierMixin, SkfairdpEstimator):
             return code_mechanism(n_outputs, epsilon)
         return laplace_mechanism(epsilon, self.norm, n_outputs, calibration=self.calibration)
 
-    @property
-    def _n_features_out(self) -> int:
-        return self.net_.module_.head[0].in_features
+    def _net_params(self, mechanism: Mechanism, n_outputs: int, table: TrainingTable) -> dict[str, Any]:
+        """Collect the parameters of the skorch net; without groups there is no fairness term."""
+        from skfairdp.neural import adversary_columns, make_classification_loss
 
-    def _training_rows(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+        weight, penalty = 0.0, 0.0
+        if table.sensitive is not None:
+            weight = 1.0 if self.adversary_weight is None else float(self.adversary_weight)
+            penalty = float(self.fairness_penalty)
+        n_adversaries = int(self.n_adversaries) if weight > 0 else 0
+        params = {
+            "module__mechanism": mechanism,
+            "module__n_features": table.x.shape[1],
+            "module__n_outputs": n_outputs,
+            "module__n_classes": len(table.classes),
+            "module__n_groups": table.n_groups,
+            "module__n_adversaries": n_adversaries,
+            "module__dropout": self.dropout,
+            "module__reads_tokens": self._reads_text,
+            "module__wants_decisions": penalty > 0,
+            "criterion__n_groups": table.n_groups,
+            "criterion__columns": adversary_columns(table.n_groups, n_adversaries),
+            "criterion__orthogonality": self.orthogonality,
+            "criterion__fairness_penalty": penalty,
+            "criterion__fairness": self.fairness,
+            "criterion__classification": make_classification_loss(self.criterion, self._passed_on_to("criterion")),
+            "adversary_weight": weight,
+            "lr": self.learning_rate,
+            "verbose": int(self.verbose),
+        }
+        for name in ("adversary_schedule", "max_epochs", "batch_size", "optimizer", "device", "callbacks"):
+            params[name] = getattr(self, name)
+        for name in ("encoder", "classifier", "adversary"):
+            sizes = tuple(int(width) for width in getattr(self, f"{name}_hidden_sizes"))
+            if any(width < 1 for width in sizes):
+                raise ValueError(f"{name}_hidden_sizes must hold layer widths of at least 1; got {sizes!r}.")
+            params[f"module__{name}"] = getattr(self, name)
+            params[f"module__{name}_hidden_sizes"] = sizes
+            params[f"module__{name}_params"] = self._passed_on_to(name)
+        if self._reads_text:
+            params |= {"module__encoder": self.text_encoder_.make_module, "module__encoder_params": {}}
+        for prefix in ("module", "optimizer", "callbacks", "iterator_train", "iterator_valid"):
+            params |= {f"{prefix}__{name}": value for name, value in self._passed_on_to(prefix).items()}
+        return params
+
+    def _passed_on_to(self, prefix: str) -> dict[str, Any]:
+        start = f"{prefix}__"
+        return {n.removeprefix(start): value for n, value in vars(self).items() if n.startswith(start)}
+
+    def _training_rows(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
         if self._reads_text:
             if y is None:
                 raise ValueError("requires y to be passed, but the target y is None.")
             check_consistent_length(X, y)
             y = column_or_1d(y, warn=True)
             if not (self.warm_start and hasattr(self, "text_encoder_")):  # a warm start keeps its vocabulary
-                self.text_encoder_ = clone(self.encoder).fit(X)
+                self.text_encoder_ = clone(self.encoder).set_params(**self._passed_on_to("encoder")).fit(X)
             rows = self.text_encoder_.transform(X)
         else:
-            rows, y = validate_data(self, X, y, dtype=np.float32)
+            rows, y = validate_data(self, X, y, dtype=np.float32, accept_sparse="csr")
         check_classification_targets(y)
         return rows, y
+
+    @property
+    def _reads_text(self) -> bool:
+        return hasattr(self.encoder, "make_module")
+
+    @property
+    def _networks(self) -> tuple[Any, Any]:
+        return self.net_.module_.encoder, self.net_.module_.channel
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Class probabilities from what the channel releases. One release of each record.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features), or documents
+            Records.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        from skfairdp.neural import class_probabilities
+
+        released = self._release(X)
+        return class_probabilities(self.net_.module_.head, released)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Most probable class from what the channel releases. One release of each record.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features), or documents
+            Records.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        best = self.predict_proba(X).argmax(axis=1)
+        return self.classes_[best]
+
+    def split(self) -> tuple[Any, Any]:
+        """Cut the model in two: an encoder for the device of a person, and a head for the server.
+
+        The encoder adds the noise and alone carries the guarantee. The head has never seen, and cannot ask for, a
+        clean representation. Both pickle on their own and hold weights, no training rows and no losses.
+
+        Returns
+        -------
+        encoder : FederateEncoder
+            A transformer; ``encoder.privacy_`` is what one ``transform`` costs each record.
+        head : FederateHead
+            A classifier on what the encoder releases.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.pipeline import make_pipeline
+        >>> from skfairdp import FederateClassifier
+        >>> X = np.random.default_rng(0).normal(size=(200, 3))
+        >>> y = np.where(X[:, 0] > 0, "yes", "no")
+        >>> clf = FederateClassifier(channel="codes", adversary_weight=0.0, batch_size=20, random_state=0).fit(X, y)
+        >>> encoder, head = clf.split()
+        >>> codes = encoder.transform(X)  # on the device
+        >>> bool((head.predict(codes) == y).mean() > 0.9)  # on the server
+        True
+        """
+        check_is_fitted(self)
+        return FederateEncoder._of(self), FederateHead._of(self)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.non_deterministic = True
+        tags.input_tags.sparse = not self._reads_text
         if self._reads_text:
             tags.input_tags.two_d_array = False
             tags.input_tags.string = True
         return tags
+
+
+def _without_passed_on(signature: inspect.Signature) -> inspect.Signature:
+    named = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+    return signature.replace(parameters=named)
+
+
+# Parameters that are passed on have names of many kinds, but none is called net_params: what reads the signature to
+# learn the names of parameters, as scikit-learn's checks do, must not find that one.
+FederateClassifier.__signature__ = _without_passed_on(inspect.signature(FederateClassifier))  # type: ignore[attr-defined]
+
+
+def _history_table(history: list[dict[str, Any]], chance_loss: float) -> pd.DataFrame:
+    """One row per epoch; ``adversary_advantage`` is how much better than chance the adversary is, in nats."""
+    rows = [{name: value for name, value in epoch.items() if name not in _NOT_IN_HISTORY} for epoch in history]
+    table = pd.DataFrame(rows).rename(columns={"dur": "seconds"})
+    table["epoch"] = np.arange(1, len(table) + 1)
+    if "adversary_loss" in table:
+        table["adversary_advantage"] = chance_loss - table["adversary_loss"]
+    return table.set_index("epoch")

@@ -310,8 +310,8 @@ def answer_log_probabilities(votes: np.ndarray, noise_scale: float) -> np.ndarra
     --------
     >>> import numpy as np
     >>> from skfairdp.mechanisms import answer_log_probabilities
-    >>> np.exp(answer_log_probabilities(np.array([[150, 0, 0]]), 50.0))[0, 0].round(6)  # 1 - 0.031205
-    np.float64(0.968795)
+    >>> float(np.exp(answer_log_probabilities(np.array([[150, 0, 0]]), 50.0))[0, 0].round(6))  # 1 - 0.031205
+    0.968795
     """
     counts = np.asarray(votes, dtype=float)
     n_classes = counts.shape[1]

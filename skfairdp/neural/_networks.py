@@ -1,15 +1,12 @@
-"""The networks of FEDERATE: an encoder, a channel, a classifier head, and adversaries behind a reversal."""
+"""Networks that are not tied to one method: layers in a row, the mean of word vectors, and networks that users give."""
 
+import copy
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
-
-from skfairdp.neural._reversal import reverse_gradient
-
-# How steep the gradient of a decision is taken to be around the boundary.
-_SHARPNESS = 3.0
 
 
 def mlp(n_inputs: int, hidden_sizes: Sequence[int], n_outputs: int, dropout: float = 0.0) -> nn.Sequential:
@@ -40,130 +37,102 @@ def mlp(n_inputs: int, hidden_sizes: Sequence[int], n_outputs: int, dropout: flo
     return nn.Sequential(*layers)
 
 
-def fit_width(encoder: nn.Module, example: torch.Tensor, n_outputs: int) -> nn.Module:
-    """Append a linear layer to an encoder whose output is not ``n_outputs`` wide.
+def network_of_the_user(
+    name: str, given: Any, sizes: tuple[int, ...], example: torch.Tensor, n_outputs: int, params: dict[str, Any]
+) -> nn.Module:
+    """Make the network that a user gave in place of an ``mlp``, with an output of the width that is needed.
 
     Parameters
     ----------
-    encoder : torch.nn.Module
-        Maps a batch of rows to a batch of vectors.
+    name : str
+        The parameter that holds it, for messages.
+    given : torch.nn.Module or callable
+        A module is copied; a callable is called with ``sizes`` and ``params``.
+    sizes : tuple of int
+        What a callable is told: the width of the input, and for some also that of the output.
     example : Tensor
         A few rows, to find out how wide the output is.
     n_outputs : int
-        The width that the channel wants.
+        The width that is needed; a linear layer is appended to a network with another one.
+    params : dict
+        Further arguments of a callable.
 
     Returns
     -------
     torch.nn.Module
     """
-    was_training = encoder.training
-    encoder.eval()
+    if isinstance(given, nn.Module):
+        if params:
+            raise TypeError(
+                f"{name}__{next(iter(params))} is an argument of a class or function that makes the network, but "
+                f"{name} is a finished {type(given).__name__}; give the class instead."
+            )
+        network = copy.deepcopy(given)
+    else:
+        network = given(*sizes, **params)
+    if not isinstance(network, nn.Module):
+        told = "the number of features" if len(sizes) == 1 else "the widths of input and output"
+        raise TypeError(
+            f"{name} must be 'mlp', a torch module, or a callable that takes {told} and returns a torch module; the "
+            f"callable returned {type(network).__name__}."
+        )
+    network = network.to(example.device)
+    was_training = network.training
+    network.eval()
     with torch.no_grad():
-        out = encoder(example)
-    encoder.train(was_training)
+        out = network(example)
+    network.train(was_training)
     if not isinstance(out, torch.Tensor) or out.ndim != 2 or len(out) != len(example):
         shape = tuple(out.shape) if isinstance(out, torch.Tensor) else type(out).__name__
         raise ValueError(
-            f"encoder must map {len(example)} rows to a tensor of shape ({len(example)}, width); got {shape}."
+            f"{name} must map {len(example)} rows to a tensor of shape ({len(example)}, width); got {shape}."
         )
-    return encoder if out.shape[1] == n_outputs else nn.Sequential(encoder, nn.Linear(out.shape[1], n_outputs))
+    return network if out.shape[1] == n_outputs else nn.Sequential(network, nn.Linear(out.shape[1], n_outputs))
 
 
-class Outputs(NamedTuple):
-    """What one batch gives: expectations over the channel's codes, or values of one noisy draw.
-
-    Attributes
-    ----------
-    log_p : Tensor of shape (n, n_classes)
-        Expected log-probability of each class; its negative at y is the expected cross-entropy.
-    belief_log_p : Tensor of shape (n, n_classes) or None
-        What a code channel believes before it speaks; this is what its encoder learns from.
-    decision : Tensor of shape (n, n_classes)
-        Probability that ``predict`` answers each class, with the gradient of a sharpened soft answer.
-    adversary_log_p : list of Tensor
-        Expected log-probability of each group, one tensor per adversary.
-    adversary_hidden : list of Tensor
-        The adversaries' last hidden layers.
-    """
-
-    log_p: torch.Tensor
-    belief_log_p: torch.Tensor | None
-    decision: torch.Tensor
-    adversary_log_p: list[torch.Tensor]
-    adversary_hidden: list[torch.Tensor]
-
-
-def _hard(log_p: torch.Tensor) -> torch.Tensor:
-    """One-hot rows of the most probable class."""
-    return nn.functional.one_hot(log_p.argmax(dim=1), log_p.shape[1]).to(log_p.dtype)
-
-
-def _with_gradient_of(value: torch.Tensor, log_p: torch.Tensor) -> torch.Tensor:
-    """``value``, with the gradient of the probabilities sharpened towards a decision (straight-through)."""
-    sharp = torch.softmax(_SHARPNESS * log_p, dim=1)
-    return value.detach() + (sharp - sharp.detach())
-
-
-class FederateModule(nn.Module):
-    """Encoder, channel, head, and adversaries that see what the channel releases.
+class BagOfEmbeddings(nn.Module):
+    """Mean of the word vectors of a document, then linear layers; id 0 is no word and does not count.
 
     Parameters
     ----------
-    encoder, channel, head : torch.nn.Module
-        Rows to vectors, vectors to what is released, released to class logits.
-    adversaries : sequence of torch.nn.Sequential
-        Released to group logits; several may attack the same sensitive column.
+    n_words : int
+        Size of the vocabulary, without id 0.
+    embedding_size : int
+        Width of a word vector.
+    hidden_sizes : sequence of int
+        Widths of the layers behind the mean; the last one is the output. None gives the mean itself.
+    dropout : float
+        Share of hidden units dropped in training.
+    vectors : ndarray of shape (n_words, embedding_size) or None
+        Where word vectors start from; nan rows are drawn like those without vectors.
+    freeze : bool
+        Keep the given vectors as they are.
     """
 
-    encoder: Any
-    channel: Any
-    head: Any
-
-    def __init__(self, encoder: nn.Module, channel: nn.Module, head: nn.Module, adversaries: Sequence[nn.Module] = ()):
+    def __init__(
+        self,
+        n_words: int,
+        embedding_size: int,
+        hidden_sizes: Sequence[int] = (),
+        dropout: float = 0.0,
+        vectors: np.ndarray | None = None,
+        freeze: bool = False,
+    ):
         super().__init__()
-        self.encoder = encoder
-        self.channel = channel
-        self.head = head
-        self.adversaries = nn.ModuleList(adversaries)
-        self.reversal = 0.0  # the lambda of the current epoch
-        self.wants_decisions = False  # whether the loss looks at decisions; they cost time
+        self.bag = nn.EmbeddingBag(n_words + 1, embedding_size, mode="mean", padding_idx=0)
+        if vectors is not None:
+            known = torch.tensor(vectors, dtype=torch.float32)
+            with torch.no_grad():
+                # Words without a vector start at a tenth of torch's usual size: a mean of few known and many unknown
+                # words would otherwise be mostly noise.
+                start = torch.where(torch.isnan(known), 0.1 * self.bag.weight[1:], known)
+                self.bag.weight[1:] = start
+        self.bag.weight.requires_grad_(not freeze)
+        self.behind: nn.Module = nn.Identity()
+        if hidden_sizes:
+            *hidden, width = hidden_sizes
+            self.behind = nn.Sequential(mlp(embedding_size, hidden, width, dropout), nn.ReLU())
 
-    def forward(self, x: torch.Tensor) -> Outputs:
-        """Run a batch through every branch."""
-        u = self.encoder(x)
-        return self._through_codes(u) if self.channel.discrete else self._through_noise(u)
-
-    def _through_noise(self, u: torch.Tensor) -> Outputs:
-        released = self.channel(u)
-        log_p = torch.log_softmax(self.head(released), dim=1)
-        decision = _with_gradient_of(_hard(log_p), log_p) if self.wants_decisions else log_p
-        return Outputs(log_p, None, decision, *self._adversary_branches(released, None))
-
-    def _through_codes(self, u: torch.Tensor) -> Outputs:
-        # The branches see one of K one-hot codes, so K rows tell everything: the rest is a weighted sum.
-        probabilities = self.channel(u)
-        codes = torch.eye(u.shape[1], dtype=u.dtype, device=u.device)
-        table = torch.log_softmax(self.head(codes), dim=1)
-        log_p = probabilities.detach() @ table
-        belief = torch.log(self.channel.belief(u).clamp_min(1e-12))
-        decision = belief
-        if self.wants_decisions:
-            decision = _with_gradient_of(probabilities @ _hard(table), belief)
-        return Outputs(log_p, belief, decision, *self._adversary_branches(codes, probabilities))
-
-    def _adversary_branches(
-        self, seen: torch.Tensor, weights: torch.Tensor | None
-    ) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
-        if not len(self.adversaries):
-            return [], []
-        if weights is None:
-            seen = reverse_gradient(seen, self.reversal)
-        else:
-            weights = reverse_gradient(weights, self.reversal)
-        log_p, hidden = [], []
-        for adversary in self.adversaries:
-            last_hidden = adversary[:-1](seen)  # type: ignore[index]
-            log_q = torch.log_softmax(adversary[-1](last_hidden), dim=1)  # type: ignore[index]
-            log_p.append(log_q if weights is None else weights @ log_q)
-            hidden.append(last_hidden)
-        return log_p, hidden
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        """Map ids of shape (n, length) to vectors; a document without known words gives the zero mean."""
+        return self.behind(self.bag(ids))

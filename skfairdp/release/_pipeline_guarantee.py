@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy import sparse
 from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.frozen import FrozenEstimator
@@ -160,7 +161,7 @@ def check_public_rows(estimator: Any, X: Any, public: Any) -> None:
     X, public : array-like
         The rows to protect, and those that everybody may know.
     """
-    if public is X or (np.shape(public) == np.shape(X) and np.array_equal(np.asarray(public), np.asarray(X))):
+    if public is X or (np.shape(public) == np.shape(X) and _equal(public, X)):
         raise ValueError("public holds the same rows as X, which are to be protected; give rows that are public.")
     for pipeline, fitting in _enclosing_pipelines(estimator):
         before = [name for name, step in _steps_before(pipeline, estimator) if not _is_nothing(step)]
@@ -173,6 +174,14 @@ def check_public_rows(estimator: Any, X: Any, public: Any) -> None:
                 f"{kind}(...).set_fit_request(public=True) (and by False in other steps that know them), and call "
                 "fit(X, y, public=...)."
             )
+
+
+def _equal(first: Any, second: Any) -> bool:
+    """Whether two tables of the same shape hold the same values; either may be sparse."""
+    if sparse.issparse(first) and sparse.issparse(second):
+        return (first != second).nnz == 0
+    one, other = (part.toarray() if sparse.issparse(part) else np.asarray(part) for part in (first, second))
+    return np.array_equal(one, other)
 
 
 @dataclass

@@ -19,7 +19,14 @@ def data():
 
 
 def fit(data, **settings):
-    given = {"adversary_weight": 0.0, "batch_size": 50, "max_epochs": 15, "lr": 0.01, "random_state": 0, **settings}
+    given = {
+        "adversary_weight": 0.0,
+        "batch_size": 50,
+        "max_epochs": 15,
+        "learning_rate": 0.01,
+        "random_state": 0,
+        **settings,
+    }
     return FederateClassifier(**given).fit(*data)
 
 
@@ -44,7 +51,7 @@ def test_receipt(data, settings, epsilon, mechanism):
     assert any("training data" in line for line in privacy.does_not_cover)
 
 
-def test_published_calibration_warns_with_the_exact_epsilon(data):
+def test_published_calibration_warns(data):
     with pytest.warns(OverclaimedPrivacyWarning, match=r"exact epsilon is 4 \(sqrt\(4\)"):
         clf = fit(data, epsilon=2.0, norm="l2", calibration="published", n_components=4, max_epochs=1)
     assert clf.privacy_.epsilon == 4.0
@@ -52,7 +59,7 @@ def test_published_calibration_warns_with_the_exact_epsilon(data):
 
 
 @pytest.mark.parametrize("channel", ["laplace", "codes"])
-def test_every_answer_is_charged_once_and_refusals_release_nothing(data, channel):
+def test_every_answer_is_charged_once(data, channel):
     clf = fit(data, epsilon=1.0, channel=channel, max_epochs=1)
     X, y = data
     with PrivacyLedger(budget=4.0) as ledger:

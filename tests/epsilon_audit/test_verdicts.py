@@ -24,7 +24,7 @@ EXACT = {
     "laplace-l1": LaplacePrivatizer(epsilon=1.0, random_state=0),
     "laplace-l2": LaplacePrivatizer(epsilon=1.0, norm="l2", random_state=0),
     "laplace-minmax": LaplacePrivatizer(epsilon=1.0, norm="minmax", random_state=0),
-    "laplace-clip": LaplacePrivatizer(epsilon=1.0, norm="clip", clip_norm=0.5, random_state=0),
+    "laplace-clip": LaplacePrivatizer(epsilon=1.0, norm="clip", radius=0.5, random_state=0),
     "gaussian": GaussianPrivatizer(epsilon=1.0, delta=1e-3, random_state=0),
     "bits-ome": OMEEncoder(epsilon=1.0, random_state=0, **FEW_BITS),
     "bits-oue": OMEEncoder(epsilon=1.0, protocol="oue", random_state=0, **FEW_BITS),

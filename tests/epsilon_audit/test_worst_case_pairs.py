@@ -18,13 +18,13 @@ ROWS = np.random.default_rng(0).normal(size=(500, 5))
 @pytest.mark.parametrize("clip_norm", [1.0, 2.5])
 @pytest.mark.parametrize("d", [2, 5, 8])
 def test_laplace_pairs_attain_the_sensitivity(norm, clip_norm, d):
-    privatizer = LaplacePrivatizer(epsilon=1.0, norm=norm, clip_norm=clip_norm)
+    privatizer = LaplacePrivatizer(epsilon=1.0, norm=norm, radius=clip_norm)
     x, x_prime = normalise(np.array(worst_case_pair(privatizer, d)), norm, clip_norm)
     assert np.abs(x - x_prime).sum() == pytest.approx(l1_sensitivity(norm, d, clip_norm))
 
 
 def test_gaussian_pairs_attain_the_sensitivity():
-    privatizer = GaussianPrivatizer(epsilon=1.0, clip_norm=3.0).fit(ROWS)
+    privatizer = GaussianPrivatizer(epsilon=1.0, radius=3.0).fit(ROWS)
     x, x_prime = normalise(np.array(worst_case_pair(privatizer)), "l2", 3.0)
     assert np.linalg.norm(x - x_prime) == pytest.approx(l2_sensitivity("l2", 5, 3.0))
 
@@ -88,13 +88,13 @@ def test_what_is_not_known_is_refused():
 
 def test_the_pairs_are_those_of_the_fitted_release():
     """After ``set_params`` the object still releases what it was fitted for, and the auditor must attack that."""
-    release = LaplacePrivatizer(epsilon=1.0, norm="l2", clip_norm=2.0).fit(ROWS)
+    release = LaplacePrivatizer(epsilon=1.0, norm="l2", radius=2.0).fit(ROWS)
     before = worst_case_pair(release)
-    release.set_params(norm="l1", clip_norm=1.0)
+    release.set_params(norm="l1", radius=1.0)
     np.testing.assert_array_equal(worst_case_pair(release), before)
     assert np.abs(before[0] - before[1]).sum() == pytest.approx(l1_sensitivity("l2", 5, 2.0))
     # the control: an unfitted one asks the parameters it has
-    unfitted = worst_case_pair(LaplacePrivatizer(norm="l1", clip_norm=1.0), 5)
+    unfitted = worst_case_pair(LaplacePrivatizer(norm="l1", radius=1.0), 5)
     assert np.abs(unfitted[0] - unfitted[1]).sum() == pytest.approx(2.0)
 
 

@@ -1,0 +1,435 @@
+"""The skorch net of FederateClassifier: how it reads rows, how it is trained, and what it encodes.
+
+This is the door through which estimators enter: they need no torch of their own.
+"""
+
+import copy
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from scipy import sparse
+from skorch import NeuralNetClassifier
+from skorch.callbacks import (
+    BatchScoring,
+    Callback,
+    EarlyStopping,
+    EpochScoring,
+    EpochTimer,
+    PassthroughScoring,
+    PrintLog,
+    ProgressBar,
+)
+from skorch.dataset import Dataset
+from skorch.utils import to_tensor
+from torch import nn
+
+from skfairdp.neural._federate_loss import FederateLoss, Targets
+from skfairdp.neural._federate_module import Outputs, make_federate_module
+from skfairdp.neural._torch_state import resolve_device, threads_for, torch_seed
+
+# What passes a network at once when nothing is learned: so many rows, and so many values of dense rows (64 MB). This
+# bounds the memory, not the result.
+_ROWS_AT_ONCE, _VALUES_AT_ONCE = 65_536, 1 << 24
+
+_OPTIMIZERS: dict[str, type[torch.optim.Optimizer]] = {
+    "adam": torch.optim.Adam,
+    "adamw": torch.optim.AdamW,
+    "sgd": torch.optim.SGD,
+}
+
+
+def _rows_at_once(n_features: int) -> int:
+    return max(1, min(_ROWS_AT_ONCE, _VALUES_AT_ONCE // max(n_features, 1)))
+
+
+def _column(values: Any) -> Any:
+    """Bring values into the form that batches are cut from: a tensor, or sparse rows; floats in single precision."""
+    if sparse.issparse(values):
+        return sparse.csr_array(values, dtype=np.float32)
+    # A tensor shares memory with its array, and torch warns when it must not be written to: such an array is copied.
+    tensor = values if isinstance(values, torch.Tensor) else torch.as_tensor(np.require(values, requirements="W"))
+    return tensor.float() if tensor.is_floating_point() else tensor
+
+
+def _take(column: Any, rows: Any) -> Any:
+    """Choose rows; sparse ones stay sparse."""
+    if not sparse.issparse(column):
+        return column[rows]
+    return column[rows.cpu().numpy() if isinstance(rows, torch.Tensor) else rows]
+
+
+def _dense(column: Any) -> torch.Tensor:
+    return torch.from_numpy(column.toarray()) if sparse.issparse(column) else column
+
+
+class RowsDataset(Dataset):
+    """Rows, with the groups and weights that the loss needs beside them.
+
+    Parameters
+    ----------
+    X : array, tensor, sparse matrix, or mapping
+        The rows, or a mapping with the rows under ``"x"`` and, where there are any, ``"groups"`` of shape
+        (n, n_columns) and ``"weight"`` of shape (n,).
+    y : array or tensor of shape (n,), optional
+        Class indices.
+    """
+
+    def __init__(self, X: Any, y: Any = None):
+        columns = X if isinstance(X, Mapping) else {"x": X}
+        super().__init__({name: _column(values) for name, values in columns.items()}, None if y is None else _column(y))
+
+    def __getitem__(self, rows: Any) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
+        """Return a batch; only here do sparse rows become dense."""
+        if sparse.issparse(self.X["x"]) and isinstance(rows, int | np.integer):
+            X, y = self[[rows]]
+            return {name: values[0] for name, values in X.items()}, y[0]
+        X = {name: _dense(_take(values, rows)) for name, values in self.X.items()}
+        # skorch wants a target also where there is none to be had, as in predict.
+        y = torch.zeros(len(X["x"]), dtype=torch.int64) if self.y is None else self.y[rows]
+        return X, y
+
+    def part(self, rows: torch.Tensor) -> "RowsDataset":
+        """Return some of the rows as a dataset of their own."""
+        X = {name: _take(values, rows) for name, values in self.X.items()}
+        return RowsDataset(X, None if self.y is None else self.y[rows])
+
+
+class TensorBatches:
+    """A skorch iterator that cuts whole batches out of a dataset by one indexing each, instead of row by row.
+
+    Parameters
+    ----------
+    dataset : RowsDataset
+        What ``dataset[rows]`` gives is a batch.
+    batch_size : int
+        Rows of a batch; the last one may be smaller.
+    shuffle : bool
+        Draw a new order for every pass, from torch's global generator.
+    drop_last : bool
+        Leave out a last batch that is smaller than the others.
+    """
+
+    def __init__(self, dataset: Any, batch_size: int, shuffle: bool = False, drop_last: bool = False):
+        self.dataset = dataset
+        self.batch_size = batch_size
+        self.shuffle = shuffle
+        self.drop_last = drop_last
+
+    def __len__(self) -> int:
+        whole, rest = divmod(len(self.dataset), self.batch_size)
+        return whole if self.drop_last else whole + (rest > 0)
+
+    def __iter__(self) -> Iterator[tuple[dict[str, torch.Tensor], torch.Tensor]]:
+        order = torch.randperm(len(self.dataset)) if self.shuffle else None
+        for i in range(len(self)):
+            rows = slice(i * self.batch_size, (i + 1) * self.batch_size)
+            yield self.dataset[rows if order is None else order[rows]]
+
+
+class HoldOut:
+    """Keep a share of the rows out of training, chosen by torch's global generator; a ``train_split`` of skorch.
+
+    Parameters
+    ----------
+    validation_fraction : float
+        The share; at least one row.
+    """
+
+    def __init__(self, validation_fraction: float):
+        self.validation_fraction = validation_fraction
+
+    def __call__(self, dataset: RowsDataset, y: Any = None, **params: Any) -> tuple[RowsDataset, RowsDataset]:
+        """Return the rows to train on and the rows to validate on."""
+        n_rows = len(dataset)
+        n_valid = max(1, round(self.validation_fraction * n_rows))
+        if n_valid >= n_rows:
+            raise ValueError(f"validation_fraction={self.validation_fraction!r} leaves no row of {n_rows} to train on.")
+        order = torch.randperm(n_rows)
+        return dataset.part(order[n_valid:]), dataset.part(order[:n_valid])
+
+
+class AdversarySchedule(Callback):
+    """Let the adversary's weight rise over the epochs of a training, and record it as ``adversary_weight``.
+
+    Parameters
+    ----------
+    weight : float
+        lambda, at the end of the schedule.
+    schedule : {"sigmoid", "linear", "constant"}
+        With p rising from 0 in the first epoch to 1 in the last, the share of the weight is
+        ``2 / (1 + exp(-10 p)) - 1``, p, or 1.
+    """
+
+    def __init__(self, weight: float, schedule: str = "sigmoid"):
+        self.weight = weight
+        self.schedule = schedule
+
+    def share(self, progress: float) -> float:
+        """Share of the weight at a progress from 0 to 1."""
+        if self.schedule == "constant":
+            return 1.0
+        return progress if self.schedule == "linear" else 2.0 / (1.0 + math.exp(-10.0 * progress)) - 1.0
+
+    def on_train_begin(self, net: Any, X: Any = None, y: Any = None, **kwargs: Any) -> None:
+        """Remember where a continued training starts."""
+        self.first_epoch_ = len(net.history)
+
+    def on_epoch_begin(self, net: Any, dataset_train: Any = None, dataset_valid: Any = None, **kwargs: Any) -> None:
+        """Set the weight of this epoch."""
+        epoch = len(net.history) - 1 - self.first_epoch_
+        net.module_.reversal = self.weight * self.share(epoch / max(net.max_epochs - 1, 1))
+        net.history.record("adversary_weight", net.module_.reversal)
+
+
+class FederateNet(NeuralNetClassifier):
+    """A skorch net for ``FederateClassifier``; callbacks, ``set_params`` and ``fit`` work as in any skorch net.
+
+    Labels are class indices. Groups and weights travel with the rows, as ``{"x": rows, "groups": ..., "weight": ...}``.
+
+    Parameters
+    ----------
+    module : callable
+        Returns a ``FederateModule``; its arguments are ``module__*``.
+    criterion : callable
+        Returns a ``FederateLoss``; its arguments are ``criterion__*``.
+    adversary_weight : float
+        lambda, at the end of the schedule.
+    adversary_schedule : {"sigmoid", "linear", "constant"}
+        How lambda rises over the epochs.
+    **kwargs
+        What ``skorch.NeuralNetClassifier`` takes. The default ``verbose=1`` shows a bar, 2 a table, 0 nothing.
+
+    Notes
+    -----
+    **Privacy.** ``forward``, ``predict_proba`` and ``predict`` answer from one noisy draw of the channel, as in
+    training. That noise is torch's, in floating point: it carries no guarantee, writes no receipt and is charged to no
+    ledger. They are for looking at a training; values leave through the estimator that holds the net. Whoever holds a
+    net also holds its encoder, and can compute clean encodings.
+    """
+
+    def __init__(
+        self,
+        module: Any = make_federate_module,
+        *args: Any,
+        criterion: Any = FederateLoss,
+        adversary_weight: float = 0.0,
+        adversary_schedule: str = "sigmoid",
+        dataset: Any = RowsDataset,
+        iterator_train: Any = TensorBatches,
+        iterator_train__shuffle: bool = True,
+        iterator_valid: Any = TensorBatches,
+        predict_nonlinearity: Any = torch.exp,
+        train_split: Any = None,
+        **kwargs: Any,
+    ):
+        self.adversary_weight = adversary_weight
+        self.adversary_schedule = adversary_schedule
+        self.iterator_train__shuffle = iterator_train__shuffle
+        super().__init__(
+            module,
+            *args,
+            criterion=criterion,
+            dataset=dataset,
+            iterator_train=iterator_train,
+            iterator_valid=iterator_valid,
+            predict_nonlinearity=predict_nonlinearity,
+            train_split=train_split,
+            **kwargs,
+        )
+
+    @property
+    def _default_callbacks(self) -> list[tuple[str, Callback]]:
+        parts = ("classifier_loss", "adversary_loss", "fairness_gap")
+        callbacks: list[tuple[str, Callback]] = [
+            ("epoch_timer", EpochTimer()),
+            ("adversary_schedule", AdversarySchedule(self.adversary_weight, self.adversary_schedule)),
+            ("train_loss", PassthroughScoring("train_loss", on_train=True)),
+            ("valid_loss", PassthroughScoring("valid_loss")),
+            *((name, PassthroughScoring(name, lower_is_better=None, on_train=True)) for name in parts),
+        ]
+        if self.verbose == 1:
+            callbacks.append(("progress_bar", ProgressBar()))
+        elif self.verbose > 1:
+            callbacks.append(("print_log", PrintLog()))
+        return callbacks
+
+    def on_epoch_begin(self, net: Any, dataset_train: Any = None, dataset_valid: Any = None, **kwargs: Any) -> None:
+        """Note that an epoch is under way: an interrupt in it comes from a person."""
+        super().on_epoch_begin(net, dataset_train=dataset_train, dataset_valid=dataset_valid, **kwargs)
+        self.interrupted_ = True
+
+    def on_epoch_end(self, net: Any, dataset_train: Any = None, dataset_valid: Any = None, **kwargs: Any) -> None:
+        """Note that the epoch is whole: callbacks end a training by an interrupt after this."""
+        super().on_epoch_end(net, dataset_train=dataset_train, dataset_valid=dataset_valid, **kwargs)
+        self.interrupted_ = False
+
+    def infer(self, x: Any, **fit_params: Any) -> Outputs:
+        """Run a batch through every branch of the module; for training, as the outputs hold clean values too."""
+        rows = x["x"] if isinstance(x, Mapping) else x
+        return self.module_(to_tensor(rows, device=self.device), **fit_params)
+
+    def get_loss(self, y_pred: Outputs, y_true: Any, X: Any = None, training: bool = False) -> torch.Tensor:
+        """Loss of a batch; in validation without the adversary, whose success or failure is no reason to stop."""
+        beside = X if isinstance(X, Mapping) else {}
+        groups, weight = (
+            None if values is None else to_tensor(values, device=self.device)
+            for values in (beside.get("groups"), beside.get("weight"))
+        )
+        loss = self.criterion_(y_pred, Targets(to_tensor(y_true, device=self.device), groups, weight))
+        if not training:
+            return self.criterion_.selection_loss()
+        for name, value in self.criterion_.parts.items():
+            self.history.record_batch(name, value.item())
+        return loss
+
+    def evaluation_step(self, batch: Any, training: bool = False) -> torch.Tensor:
+        """Log-probabilities of the classes from one noisy draw, without a guarantee; see the notes of the class."""
+        return super().evaluation_step(batch, training=training).answer
+
+
+def train_net(
+    params: Mapping[str, Any],
+    x: Any,
+    y: np.ndarray,
+    groups: np.ndarray | None,
+    weight: np.ndarray | None,
+    *,
+    seed: int,
+    n_iter_no_change: int | None = None,
+    validation_fraction: float = 0.1,
+    previous: FederateNet | None = None,
+) -> FederateNet:
+    """Build a net and train it; raises ``KeyboardInterrupt`` when a person ends the training.
+
+    Parameters
+    ----------
+    params : mapping
+        Parameters of ``FederateNet``. The optimiser may be a name, the device "auto"; callbacks are copied.
+    x : ndarray or CSR array of shape (n_samples, n_features)
+        Rows: floats, or integer token ids for a text encoder.
+    y : ndarray of shape (n_samples,)
+        Class indices.
+    groups : ndarray of shape (n_samples, n_columns) or None
+        Group indices.
+    weight : ndarray of shape (n_samples,) or None
+        Row weights.
+    seed : int
+        Decides initial weights, order of rows, dropout, and the noise of training.
+    n_iter_no_change : int or None
+        Stop after so many epochs without a better loss on rows kept out, and go back to the best weights.
+    validation_fraction : float
+        Share of the rows to keep out, for early stopping and for callbacks that look at validation rows.
+    previous : FederateNet or None
+        A net of the same shape to continue from; it is left as it was.
+
+    Returns
+    -------
+    FederateNet
+    """
+    device = resolve_device(params["device"])
+    optimizer = params["optimizer"]
+    callbacks = copy.deepcopy(params["callbacks"] or [])
+    if n_iter_no_change is not None:
+        stopping = EarlyStopping(patience=n_iter_no_change, threshold=0.0, load_best=True)
+        # Last, so that the callbacks of a user have seen the epoch when this one ends the training.
+        callbacks.append(("early_stopping", stopping))
+    defaults: dict[str, Any] = {"iterator_valid__batch_size": _rows_at_once(x.shape[1])}
+    if isinstance(optimizer, str) and device.type in ("cpu", "cuda") and "optimizer__foreach" not in params:
+        defaults["optimizer__fused"] = True  # one pass over the weights of all layers, which saves a tenth of the time
+    given = {
+        **defaults,
+        **params,
+        "device": device,
+        "optimizer": _OPTIMIZERS[optimizer] if isinstance(optimizer, str) else optimizer,
+        "callbacks": callbacks,
+    }
+    X = {"x": x if sparse.issparse(x) else torch.as_tensor(x, device=device)}
+    if groups is not None:
+        X["groups"] = torch.as_tensor(groups, dtype=torch.int64, device=device)
+    if weight is not None:
+        X["weight"] = torch.as_tensor(weight, dtype=torch.float32, device=device)
+    with torch_seed(seed, device):
+        net = FederateNet(**given).initialize()
+        if any(_looks_at_validation_rows(callback) for _, callback in net.callbacks_):
+            net.train_split = HoldOut(validation_fraction)
+        if previous is not None:
+            _continue_from(net, previous)
+        with threads_for(net.module_):
+            net.partial_fit(X, torch.as_tensor(y, dtype=torch.int64, device=device))
+    if net.interrupted_:
+        raise KeyboardInterrupt("training was interrupted; the estimator is as it was before fit")
+    if not math.isfinite(net.history[-1]["train_loss"]):
+        raise ValueError(
+            f"training diverged: the loss is {net.history[-1]['train_loss']} after {len(net.history)} epochs with "
+            f"learning_rate={net.lr!r}; use a smaller learning_rate, or scale the features."
+        )
+    net.module_.eval()
+    return net
+
+
+def _looks_at_validation_rows(callback: Callback) -> bool:
+    """Whether a callback has nothing to do without validation rows, like ``EpochScoring`` or ``EarlyStopping``."""
+    if isinstance(callback, EpochScoring | BatchScoring):
+        return not callback.on_train
+    monitor = getattr(callback, "monitor", None)
+    return isinstance(monitor, str) and monitor.startswith("valid")
+
+
+def _continue_from(net: FederateNet, previous: FederateNet) -> None:
+    """Take over weights, the optimiser's memory and the history of another net."""
+    try:
+        net.module_.load_state_dict(previous.module_.state_dict())
+        net.optimizer_.load_state_dict(copy.deepcopy(previous.optimizer_.state_dict()))
+    except (RuntimeError, ValueError) as error:
+        raise ValueError(
+            "warm_start=True continues the training of the same network, but its shape has changed since the last "
+            f"fit (classes, groups, features, or layer sizes); use warm_start=False. torch says: {error}"
+        ) from None
+    for group in net.optimizer_.param_groups:
+        group["lr"] = net.lr
+    net.history.extend(copy.deepcopy(list(previous.history)))
+
+
+def encode(encoder: nn.Module, x: Any) -> np.ndarray:
+    """The encoder's clean output, which must not leave the device."""
+    return _run(encoder, x)
+
+
+def values_to_release(encoder: nn.Module, channel: Any, x: Any) -> np.ndarray:
+    """Encode rows and return what the mechanism takes; nothing is noisy yet, and it must not leave the device.
+
+    Parameters
+    ----------
+    encoder, channel : torch.nn.Module
+        Of a trained ``FederateModule``.
+    x : ndarray or CSR array of shape (n_samples, n_features)
+        Rows; sparse ones are made dense part by part.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_outputs)
+    """
+    return channel.values(encode(encoder, x))
+
+
+def class_probabilities(head: nn.Module, released: np.ndarray) -> np.ndarray:
+    """Class probabilities of released rows; post-processing, which costs nothing."""
+    logits = _run(head, released.astype(np.float32)).astype(np.float64)
+    p = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return p / p.sum(axis=1, keepdims=True)
+
+
+def _run(module: nn.Module, x: Any) -> np.ndarray:
+    module.eval()  # in training mode a batch normalisation would mix the rows, whoever switched it on
+    device = next((p.device for p in module.parameters()), torch.device("cpu"))
+    step = _rows_at_once(x.shape[1])
+    found = []
+    with torch.no_grad(), threads_for(module):
+        for start in range(0, max(x.shape[0], 1), step):
+            part = x[start : start + step]
+            part = part.toarray() if sparse.issparse(part) else part
+            found.append(module(torch.tensor(part, device=device)).cpu().numpy())
+    return np.concatenate(found)

@@ -1,0 +1,57 @@
+"""Threads, random streams and devices of torch."""
+
+import threading
+
+import pytest
+import torch
+
+from skfairdp.neural import limit_threads, torch_generator
+from skfairdp.neural._torch_state import resolve_device, torch_seed
+from skfairdp.random import random_stream
+
+
+def test_overlapping_blocks_restore_threads():
+    before = torch.get_num_threads()
+    inside, leave = threading.Event(), threading.Event()
+
+    def other():
+        with limit_threads(1):
+            inside.set()
+            leave.wait(10)
+
+    worker = threading.Thread(target=other)
+    with limit_threads(1):
+        worker.start()
+        inside.wait(10)
+    leave.set()  # the thread that came second leaves last
+    worker.join()
+    assert torch.get_num_threads() == before
+
+
+def test_generators_follow_the_stream():
+    stream = random_stream(0)
+    first, second = torch_generator(stream), torch_generator(stream)
+    again = torch_generator(random_stream(0))
+    drawn = torch.rand(4, generator=first)
+    assert not torch.equal(drawn, torch.rand(4, generator=second)), "one stream, two generators"
+    assert torch.equal(drawn, torch.rand(4, generator=again))
+
+
+def test_torch_seed_leaves_global_stream():
+    before = torch.get_rng_state()
+    with torch_seed(3, torch.device("cpu")):
+        first = torch.rand(2)
+    assert torch.equal(before, torch.get_rng_state())
+    with torch_seed(3, torch.device("cpu")):
+        assert torch.equal(first, torch.rand(2))
+
+
+@pytest.mark.parametrize("device", ["cpu", torch.device("cpu"), "auto"])
+def test_devices_in_every_form(device):
+    assert isinstance(resolve_device(device), torch.device)
+
+
+@pytest.mark.parametrize("device", ["gpu please", None, 1.5])
+def test_unknown_device_is_named(device):
+    with pytest.raises(ValueError, match="device must be 'auto'"):
+        resolve_device(device)
