@@ -2,7 +2,7 @@
 
 from skfairdp.datasets._biased_classification import make_biased_classification
 from skfairdp.datasets._biased_text import make_biased_text
-from skfairdp.datasets._tables import (
+from skfairdp.datasets._tabular import (
     fetch_adult,
     fetch_bank_marketing,
     fetch_celeba_attributes,
