@@ -1,4 +1,5 @@
 # Every target makes what it needs: on a fresh machine one command is enough, and a second run reinstalls nothing.
+# Another Python gets an environment of its own: make test PYTHON=python3.13 VENV=.venv-3.13
 PYTHON ?= python3.11
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -7,28 +8,48 @@ JOBS   ?= 2
 # One BLAS thread per test worker: two workers on two cores, no oversubscription.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: help test test-slow lint format typecheck docs bench demo wheel clean
+PIP    := -m pip install --quiet --disable-pip-version-check
+PYTEST := -m pytest -n $(JOBS)
+
+.PHONY: help test test-slow test-lowest test-newest lint format typecheck docs bench demo wheel clean
 
 help:
-	@echo "make demo       audit a made-up table and write skfairdp-report.html"
-	@echo "make test       run the tests                      (PYTEST_ARGS='-k noise' to choose)"
-	@echo "make test-slow  run the tests marked slow"
-	@echo "make lint       ruff (lint and format) and mypy"
-	@echo "make docs       build the documentation, warnings are errors"
-	@echo "make bench      run the benchmarks                 (ONLY=noise to choose)"
-	@echo "make wheel      build the wheel, install it into an empty environment, import it"
+	@echo "make demo         audit a made-up table and write skfairdp-report.html"
+	@echo "make test         run the tests                    (PYTEST_ARGS='-k noise' to choose, JOBS=4 workers)"
+	@echo "make test-slow    run the tests marked slow"
+	@echo "make test-lowest  run the tests with the lowest versions that pyproject.toml allows, in .venv-lowest"
+	@echo "make test-newest  run the tests with the newest versions there are (torch as pinned), in .venv-newest"
+	@echo "make lint         ruff (lint and format) and mypy"
+	@echo "make docs         build the documentation, warnings are errors"
+	@echo "make bench        run the benchmarks               (ONLY=noise to choose)"
+	@echo "make wheel        build the wheel, install it into an empty environment, import it"
+	@echo "make test PYTHON=python3.13 VENV=.venv-3.13 takes another Python, in an environment of its own"
 
 # One stamp per extra. It is newer than what it was made from, or it is made again.
 $(VENV)/installed-%: pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[$*]'
+	$(BIN)/python $(PIP) -c constraints.txt -e '.[$*]'
 	@touch $@
 
 test: $(VENV)/installed-test
-	$(ONE_THREAD) MPLBACKEND=Agg $(BIN)/python -m pytest -n $(JOBS) -m "not slow" $(PYTEST_ARGS)
+	$(ONE_THREAD) MPLBACKEND=Agg $(BIN)/python $(PYTEST) -m "not slow" $(PYTEST_ARGS)
 
 test-slow: $(VENV)/installed-test
-	$(ONE_THREAD) MPLBACKEND=Agg $(BIN)/python -m pytest -n $(JOBS) -m slow $(PYTEST_ARGS)
+	$(ONE_THREAD) MPLBACKEND=Agg $(BIN)/python $(PYTEST) -m slow $(PYTEST_ARGS)
+
+.venv-lowest/installed-test: pyproject.toml constraints-lowest.txt
+	@test -x .venv-lowest/bin/python || $(PYTHON) -m venv .venv-lowest
+	.venv-lowest/bin/python $(PIP) -c constraints-lowest.txt -e '.[test]'
+	@touch $@
+
+test-lowest: .venv-lowest/installed-test
+	$(ONE_THREAD) MPLBACKEND=Agg .venv-lowest/bin/python $(PYTEST) -m "not slow" $(PYTEST_ARGS)
+
+# No stamp: what is newest today may be old tomorrow. torch keeps its pin, because a newer one brings gigabytes of CUDA.
+test-newest:
+	@test -x .venv-newest/bin/python || $(PYTHON) -m venv .venv-newest
+	.venv-newest/bin/python $(PIP) --upgrade --upgrade-strategy eager "$$(grep '^torch==' constraints.txt)" -e '.[test]'
+	$(ONE_THREAD) MPLBACKEND=Agg .venv-newest/bin/python $(PYTEST) -m "not slow" $(PYTEST_ARGS)
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .
@@ -53,7 +74,7 @@ wheel: $(VENV)/installed-dev
 	rm -rf dist build/wheel-check
 	$(BIN)/python -m build --wheel
 	$(PYTHON) -m venv build/wheel-check
-	build/wheel-check/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt dist/*.whl
+	build/wheel-check/bin/python $(PIP) -c constraints.txt dist/*.whl
 	cd build && wheel-check/bin/python -c "import skfairdp; print('skfairdp', skfairdp.__version__, 'from', skfairdp.__file__)"
 	build/wheel-check/bin/skfairdp --version
 

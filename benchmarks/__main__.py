@@ -10,8 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-from benchmarks._peer import Peer
-from benchmarks._registry import CASES, Case, Quantities, Timings
+from benchmarks._case import CASES, Case, Peer, Quantities, Timings
 
 _HERE = Path(__file__).resolve().parent
 

@@ -1,10 +1,10 @@
-"""Bits with randomised response: 100,000 rows of 50 features and 10 bits."""
+"""Speed of randomised response on bits: 100,000 rows of 50 features, 10 bits each."""
 
 import numpy as np
 
 from benchmarks import Peer, Timings, case
 from skfairdp import OMEEncoder
-from skfairdp.mechanisms import encode_bits, oue_channel, randomised_response
+from skfairdp.mechanisms import encode_bits, oue_mechanism, randomised_response
 from skfairdp.random import random_stream
 
 _ROWS, _FEATURES, _BITS = 100_000, 50, 10
@@ -48,15 +48,13 @@ def encoder_against_multi_freq_ldpy():
     )
 
 
-@case(
-    "bits", "randomised response alone on 10-bit codes, per bit, against multi-freq-ldpy's OUE", speedup_at_least=10.0
-)
+@case("bits", "randomised response on words of 10 bits, per bit, against multi-freq-ldpy's OUE", speedup_at_least=10.0)
 def response_against_multi_freq_ldpy():
     """Its client takes one value at a time, so ten bits are one call."""
-    bits = encode_bits(_data()[:20_000], 4, 5, code="sign-magnitude").reshape(-1, _BITS)
-    channel, stream = oue_channel(8.0, _BITS), random_stream(None)
+    bits = encode_bits(_data()[:20_000], 4, 5, bit_format="sign-magnitude").reshape(-1, _BITS)
+    mechanism, stream = oue_mechanism(8.0, _BITS), random_stream(None)
     return Timings(
-        ours=lambda: randomised_response(bits, channel, stream),
+        ours=lambda: randomised_response(bits, mechanism, stream),
         other=_peer(_BITS, 200_000),
         ours_work=bits.size,
         other_work=200_000 * _BITS,
@@ -64,7 +62,7 @@ def response_against_multi_freq_ldpy():
 
 
 def _peer(n_bits, n_values):
-    """OUE of multi-freq-ldpy on one-hot codes of the same length, warmed up before it is timed."""
+    """multi-freq-ldpy's OUE on one-hot rows with as many bits; called once, and so compiled, before it is timed."""
     return Peer(
         "multi-freq-ldpy",
         [_OUE],

@@ -1,4 +1,4 @@
-"""Safe noise against NumPy's floating-point noise, and against packages whose noise is safe or meant to be."""
+"""Speed of safe noise against NumPy's floating-point noise, and against packages whose noise is meant to be safe."""
 
 import numpy as np
 

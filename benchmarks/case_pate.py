@@ -1,4 +1,4 @@
-"""PATE: teachers at once against one by one, students at once against one by one, and the price of many queries."""
+"""Speed of PATE: teachers and students trained all at once against one by one, and the bound for many queries."""
 
 import warnings
 from time import perf_counter
@@ -10,7 +10,7 @@ from sklearn.neural_network import MLPClassifier
 
 from benchmarks import Quantities, Timings, case
 from skfairdp.accounting import gnmax_data_dependent_epsilon
-from skfairdp.ensemble._logistic_students import solve_students
+from skfairdp.ensemble._students import solve_students
 from skfairdp.mechanisms import soft_labels
 from skfairdp.neural import limit_threads, train_ensemble
 from skfairdp.random import random_stream

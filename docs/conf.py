@@ -73,6 +73,7 @@ _TITLES = {
     "random": "Where randomness comes from",
     "release": "How a value leaves, and what a pipeline costs",
     "table_audit": "The audit of a table",
+    "table_files": "Tables as files",
 }
 
 

@@ -54,7 +54,7 @@ pipeline = Pipeline(
 )
 grid = {
     "reduce": [LinearDiscriminantAnalysis(), PCA(2, random_state=0)],
-    "privatize__clip_norm": [1.0, 2.0],
+    "privatize__radius": [1.0, 2.0],
     "privatize__epsilon": [4.0, 8.0, 12.0, 16.0],
 }
 

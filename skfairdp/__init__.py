@@ -59,6 +59,7 @@ _FOLDERS = (
     "random",
     "release",
     "table_audit",
+    "table_files",
 )
 
 __all__ = ["__version__", *_HOME, *_FOLDERS]

@@ -1,14 +1,24 @@
-"""What all our estimators share: the link to their documentation, nothing else."""
+"""What all our estimators share: their base class, and how rows that may be sparse are read."""
 
-from typing import ClassVar
+from collections.abc import Iterator
+from inspect import signature
+from typing import Any, ClassVar
 
+import numpy as np
+from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from skfairdp import __version__
 
+#: Values of a sparse matrix that are held as an array at a time: 64 MB in double precision.
+_BLOCK_VALUES = 1 << 23
+
 
 class SkfairdpEstimator(BaseEstimator):
-    """Base of every estimator; scikit-learn's HTML view links it to our documentation."""
+    """Base of every estimator.
+
+    scikit-learn's HTML view links it to our documentation, and parameters that nothing reads are refused.
+    """
 
     _doc_link_module: ClassVar[str] = "skfairdp"
 
@@ -16,3 +26,47 @@ class SkfairdpEstimator(BaseEstimator):
     def _doc_link_template(self) -> str:
         version = "dev" if "dev" in __version__ else __version__
         return f"https://skfairdp.readthedocs.io/en/{version}/generated/{{estimator_module}}.{{estimator_name}}.html"
+
+    def _refuse_unused(self, setting: str, *names: str) -> None:
+        """Raise for a parameter that was changed from its default although nothing reads it in the given setting.
+
+        Parameters
+        ----------
+        setting : str
+            What makes the parameters useless, as the user would write it (``"labels='hard'"``).
+        *names : str
+            The parameters.
+        """
+        parameters = signature(type(self).__init__).parameters
+        for name in names:
+            value, default = getattr(self, name), parameters[name].default
+            if value is not default and value != default:
+                raise ValueError(
+                    f"{name}={value!r} does nothing with {setting}: leave {name} at its default, {default!r}, or "
+                    "choose another setting."
+                )
+
+
+def dense(X: Any) -> np.ndarray:
+    """Return sparse rows as an array, and an array as it is."""
+    return X.toarray() if sparse.issparse(X) else X
+
+
+def dense_blocks(X: Any) -> Iterator[tuple[slice, np.ndarray]]:
+    """Read rows as arrays: an array as a whole, a sparse matrix some rows at a time.
+
+    Parameters
+    ----------
+    X : ndarray or sparse matrix in CSR form
+        Rows.
+
+    Yields
+    ------
+    slice, ndarray
+        Which rows, and what they hold.
+    """
+    n_rows, n_columns = X.shape
+    step = max(1, _BLOCK_VALUES // max(n_columns, 1)) if sparse.issparse(X) else max(n_rows, 1)
+    for start in range(0, n_rows, step):
+        part = slice(start, min(start + step, n_rows))
+        yield part, dense(X[part])

@@ -4,10 +4,11 @@ Each either answers or raises an error that names the argument, what was given
 and what is allowed.
 """
 
+import difflib
 import math
 import sys
 import warnings
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
@@ -303,3 +304,29 @@ def check_votes(votes: Any, *, name: str = "votes", least_classes: int = 1, whol
     if whole and not (np.array_equal(counts, np.rint(counts)) and counts.max(initial=0) <= _MOST_VOTES):
         raise ValueError(f"{name} must hold whole numbers, at most 2**20.")
     return counts
+
+
+def check_choice(name: str, known: Sequence[str], what: str) -> str:
+    """Return ``name`` if it is one of the known names, else raise an error that suggests the nearest one.
+
+    Parameters
+    ----------
+    name : str
+        What was asked for.
+    known : sequence of str
+        What there is.
+    what : str
+        What a name stands for, for the error message: ``"column"``, ``"method"``.
+
+    Returns
+    -------
+    str
+    """
+    if name in known:
+        return name
+    by_lower = {str(one).strip().lower(): str(one) for one in known}
+    close = difflib.get_close_matches(name.strip().lower(), list(by_lower), n=1, cutoff=0.6)
+    if close:
+        raise ValueError(f"there is no {what} {name!r}. Did you mean {by_lower[close[0]]!r}?")
+    listed = ", ".join(repr(one) for one in known[:20]) + (f" and {len(known) - 20} more" if len(known) > 20 else "")
+    raise ValueError(f"there is no {what} {name!r}. There are: {listed}.")

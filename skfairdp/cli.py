@@ -26,7 +26,7 @@ exit codes:
   130  interrupted; no half-written file is left
 """
 
-_METHODS = "unconstrained, noise, adversarial, federate, leace, inlp, pate"
+_METHODS = "unconstrained, noise, adversarial, federate, leace, inlp, pate, fairlearn"
 
 
 def _versions() -> str:
@@ -75,7 +75,9 @@ def _parser() -> argparse.ArgumentParser:
     audit.add_argument("--positive", metavar="LABEL", help="the favourable class of two (default: the larger label)")
     audit.add_argument("--epsilon", type=float, default=8.0, help="what private methods may spend (default: 8)")
     audit.add_argument("--delta", type=float, default=1e-5, help="of methods that need one (default: 1e-5)")
-    audit.add_argument("--methods", metavar="NAMES", help=f"some of {_METHODS}, with commas (default: all)")
+    audit.add_argument(
+        "--methods", metavar="NAMES", help=f"some of {_METHODS}, with commas (default: all but fairlearn)"
+    )
     audit.add_argument("--keep-sensitive", action="store_true", help="let models use the sensitive columns as features")
     audit.add_argument("--threshold", type=float, default=0.01, help="accuracy to give up for fairness (default: 0.01)")
     audit.add_argument("--separator", metavar="CHARACTER", help="of a text table (default: found in its header)")
@@ -199,9 +201,10 @@ def _demo(chosen: argparse.Namespace) -> int:
 def _audit(chosen: argparse.Namespace) -> int:
     import hashlib
 
-    from skfairdp.table_audit import Guard, read_table
+    from skfairdp.table_audit import FailCondition
+    from skfairdp.table_files import read_table
 
-    guards = [Guard.parse(text) for text in chosen.fail_if]
+    conditions = [FailCondition.parse(text) for text in chosen.fail_if]
     frame = read_table(chosen.table, separator=chosen.separator)
     with open(chosen.table, "rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
@@ -233,7 +236,12 @@ def _audit(chosen: argparse.Namespace) -> int:
     words += ["--keep-sensitive"] * chosen.keep_sensitive
     command = shlex.join(words)
     title = f"Audit of {Path(chosen.table).name}"
-    return _run_audit(frame, chosen, arguments, command, title, guards, {"file_sha256": digest})
+    return _run_audit(frame, chosen, arguments, command, title, conditions, {"file_sha256": digest})
+
+
+def _has_colour(stream: Any) -> bool:
+    """Say whether a stream is a terminal that wants colours (https://no-color.org)."""
+    return bool(getattr(stream, "isatty", lambda: False)()) and "NO_COLOR" not in os.environ
 
 
 def _run_audit(
@@ -242,12 +250,13 @@ def _run_audit(
     arguments: dict[str, Any],
     command: str,
     title: str,
-    guards: Sequence[Any] = (),
+    fail_conditions: Sequence[Any] = (),
     more_settings: dict[str, Any] | None = None,
 ) -> int:
     from dataclasses import replace
 
-    from skfairdp.table_audit import audit_table, check_writable, has_colour, printable, summary
+    from skfairdp.table_audit import audit_table, printable
+    from skfairdp.table_files import check_writable
 
     for path in filter(None, (chosen.out, chosen.json)):
         check_writable(path)
@@ -256,12 +265,12 @@ def _run_audit(
     result.to_html(chosen.out)
     if chosen.json:
         result.to_json(chosen.json)
-    print(summary(result, has_colour(sys.stdout)))
+    print(result.to_text(colour=_has_colour(sys.stdout)))
     for note in result.notes:
         if "left out, because" in note:
             print(f"\nnote: {printable(note)}")
     print(f"\nreport: {os.path.abspath(chosen.out)}")
-    reasons = [reason for reason in (guard.triggered(result) for guard in guards) if reason is not None]
+    reasons = [reason for condition in fail_conditions if (reason := condition.reason_to_fail(result)) is not None]
     for reason in reasons:
         print(f"skfairdp: failed: {printable(reason)}", file=sys.stderr)
     return EXIT_FORBIDDEN if reasons else EXIT_OK
@@ -292,7 +301,7 @@ def _open_ledger(chosen: argparse.Namespace) -> Any:
 
 def _privatize(chosen: argparse.Namespace) -> int:
     from skfairdp.exceptions import BudgetExceededError
-    from skfairdp.table_audit import load_privatizer, make_privatizer, parse_bounds, privatize_file
+    from skfairdp.table_files import load_privatizer, make_privatizer, parse_bounds, privatize_file
 
     total = None
 

@@ -18,8 +18,8 @@ from skfairdp import (
     WordDropout,
 )
 
-#: One instance per configuration that scikit-learn's checks run on. An estimator that is not here fails
-#: ``test_public_api.py``.
+#: One instance per configuration that scikit-learn's checks run on: every estimator as it is by default, and some
+#: others besides. An estimator that is not here fails ``test_public_api.py``.
 ESTIMATORS: list = [
     BagOfEmbeddingsEncoder(),
     # predict and predict_proba are two releases; scikit-learn wants them to agree on every row, so the noise is small.
@@ -35,21 +35,21 @@ ESTIMATORS: list = [
         learning_rate=0.02,
         encoder_hidden_sizes=(20,),
     ),
-    GaussianPrivatizer(epsilon=8.0),
-    LaplacePrivatizer(epsilon=8.0),
-    LaplacePrivatizer(epsilon=8.0, norm="minmax", random_state=0),
-    INLPEraser(n_iterations=2),
+    GaussianPrivatizer(),
+    LaplacePrivatizer(),
+    LaplacePrivatizer(norm="minmax", random_state=0),
+    INLPEraser(),
     LEACEEraser(),
     OMEEncoder(),
     OMEEncoder(epsilon=30.0, protocol="optimal", random_state=0),
     OMEEncoder(epsilon=30.0, protocol="optimal", objective="posterior"),
-    # A few rows among a few teachers bear little noise.
-    PATEClassifier(n_teachers=20, epsilon=8.0),
+    PATEClassifier(),
     PATEClassifier(
         DecisionTreeClassifier(max_depth=3), n_teachers=10, epsilon=8.0, labels="hard", student=LogisticRegression()
     ),
     PATEClassifier(n_teachers=20, epsilon=30.0, labels="confident", threshold=1.0, student="network"),
-    PrivateScaler(epsilon=8.0, bounds=(-20, 20)),
+    # Without bounds they refuse to fit: nobody but the user can know them.
+    PrivateScaler(bounds=(-20, 20)),
     PublicScaler(bounds=(-20, 20)),
     WordDropout(),
 ]
@@ -76,3 +76,14 @@ def told_the_groups(estimator):
     """An eraser refuses to fit without groups, which scikit-learn's checks never give: this one erases ``y``."""
     told = {LEACEEraser: ToldLEACEEraser, INLPEraser: ToldINLPEraser}.get(type(estimator))
     return estimator if told is None else told(**estimator.get_params())
+
+
+def expected_failures(estimator):
+    """Checks that cannot hold, by name, each with its reason."""
+    if not isinstance(estimator, PATEClassifier):
+        return {}
+    reason = (
+        "copies of a row are given to several teachers, and its weight to one: to merge equal rows first, as the check "
+        "wants, would let one record move others between teachers, and the proof of privacy would be gone"
+    )
+    return dict.fromkeys([f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse")], reason)

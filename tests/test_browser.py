@@ -121,7 +121,7 @@ def test_the_measurement_sees_what_is_too_wide(folder, report):
     assert len(found["wide"]) == 1
 
 
-def test_the_console_is_heard(folder):
+def test_console_errors_are_found(folder):
     path = folder / "loud.html"
     path.write_text("<!DOCTYPE html><script>console.error('planted'); nothing()</script>")
     _, log = browse(folder, path.as_uri(), "--dump-dom")

@@ -2,6 +2,7 @@
 
 import contextlib
 import gzip
+import io
 import json
 import os
 import re
@@ -16,13 +17,13 @@ import pandas as pd
 import pytest
 from sklearn.metrics import accuracy_score
 
-from skfairdp import PrivacyLedger, audit_table, tpr_gap
+from skfairdp import PrivacyLedger, audit_table, cli, tpr_gap
 from skfairdp.cli import main
 from skfairdp.datasets import make_biased_classification
 from skfairdp.metrics import leakage_report
 from skfairdp.random import random_stream
-from skfairdp.table_audit._prepare import prepare_table
-from skfairdp.table_audit._split import hold_out
+from skfairdp.table_audit._methods_compared import METHODS
+from skfairdp.table_audit._prepared_table import hold_out, prepare_table
 
 HEADER = (
     "age, workclass, fnlwgt, education, education-num, marital-status, occupation, relationship, race, sex, "
@@ -72,6 +73,20 @@ def test_help_reads_well(capsys):
     assert "audit" in capsys.readouterr().out
 
 
+def test_colour_only_on_a_terminal(monkeypatch):
+    terminal = io.StringIO()
+    terminal.isatty = lambda: True
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert cli._has_colour(terminal)
+    assert not cli._has_colour(io.StringIO())
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert not cli._has_colour(terminal)
+
+
+def test_help_names_every_method():
+    assert cli._METHODS.split(", ") == list(METHODS)
+
+
 @pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.csv.gz", "t.tsv.gz"])
 def test_an_audit_writes_report_and_json(folder, capsys, name):
     table(name)
@@ -108,7 +123,7 @@ def test_the_command_in_the_report_repeats_it(folder, capsys):
         }
 
 
-def test_guards_decide_the_exit_code(folder, capsys):
+def test_fail_conditions_decide_the_exit_code(folder, capsys):
     table("t.csv")
     code, _, err = run(capsys, "audit", "t.csv", *FAST, "--fail-if", "accuracy > 0.1", "--fail-if", "epsilon < 1")
     assert code == 1
@@ -220,7 +235,7 @@ def test_wrong_arguments_give_one_clear_line(folder, capsys, arguments, message)
     assert err.count("\n") == 1
 
 
-def test_labels_cannot_play_with_the_terminal(folder, capsys):
+def test_labels_cannot_control_the_terminal(folder, capsys):
     frame = table("t.csv")
     frame["group"] = frame["group"].map({0: "a\x1b[2J", 1: "b\x07"})
     frame.to_csv("t.csv", index=False)
@@ -258,7 +273,7 @@ def test_privatize_releases_noise_with_its_guarantee(folder, capsys):
 PRIVATIZE = ("privatize", "t.csv", "out.csv", "--epsilon", "1", "--columns", "x0,x1")
 
 
-def test_a_value_that_slipped_in_is_not_released(folder, capsys):
+def test_ragged_table_is_not_released(folder, capsys):
     Path("t.csv").write_text("name,age,zip\nRoe,30,75001\nDoe,1,77,75001\n")
     arguments = ["privatize", "t.csv", "out.csv", "--epsilon", "1", "--columns", "age", "--keep", "zip"]
     code, out, err = run(capsys, *arguments, "--ledger", "l.sqlite", "--create-ledger")
@@ -338,7 +353,7 @@ def test_an_interruption_leaves_no_half_file(folder, number):
 
 
 @pytest.mark.parametrize("ledger", [False, True], ids=["alone", "with a ledger"])
-def test_a_killed_release_leaves_no_row_without_a_receipt(folder, ledger):
+def test_killed_release_leaves_a_receipt(folder, ledger):
     """No handler runs on SIGKILL: what vouches for the rows must have been there before them."""
     process = begin_a_long_release(folder, *(["--ledger", "l.sqlite", "--create-ledger"] if ledger else []))
     process.kill()

@@ -29,6 +29,7 @@ FLOORS = {
     "epsilon_audit": 4,
     "inspection": 4,
     "datasets": 4,
+    "table_files": 4,
     "table_audit": 5,
     "cli": 5,
 }

@@ -1,4 +1,4 @@
-"""A file with one line for each finished cell, which survives a kill at any moment."""
+"""A file with one line for each finished cell, which survives a kill at any moment and knows the code of each line."""
 
 import fcntl
 import json
@@ -14,26 +14,55 @@ def key_of(cell: Mapping[str, Any]) -> str:
 
 
 class Journal:
-    """Finished cells and their results. Opened with ``with``, it may be written, by one process at a time."""
+    """Finished cells and their results. Opened with ``with``, it may be written, by one process at a time.
 
-    def __init__(self, path: os.PathLike[str] | str):
+    A line is found by its cell and by the version of the code that measured it.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    code : str
+        The version of the code that measures now. Lines of other code stay in the file, but do not count as finished.
+        Lines that were written before journals knew versions have none, and are of other code.
+    accept_old_code : bool
+        Let a line of other code count where a cell has none of this code; the last one, if there are several.
+    """
+
+    def __init__(self, path: os.PathLike[str] | str, code: str = "", *, accept_old_code: bool = False):
         self.path = Path(path)
+        self.code = code
+        self.accept_old_code = accept_old_code
         self._file: int | None = None
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return the finished cells, each with its result; a last line that was cut off is no result."""
+        """Return all lines, of whatever code; a last line that was cut off is no result."""
         content = self.path.read_bytes() if self.path.exists() else b""
         return [json.loads(line) for line in content[: content.rfind(b"\n") + 1].splitlines()]
 
     def finished(self, cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Return the lines of these cells, in the order in which they were finished."""
-        wanted = {key_of(cell) for cell in cells}
-        return [row for row in self.rows() if key_of(row["cell"]) in wanted]
+        """Return the lines of these cells that count, in the order of the cells."""
+        current, other = self._last_lines()
+        lines = other | current if self.accept_old_code else current
+        return [lines[key] for key in map(key_of, cells) if key in lines]
 
     def missing(self, cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Return the cells that are not finished."""
-        done = {key_of(row["cell"]) for row in self.rows()}
+        """Return the cells of which no line counts."""
+        done = {key_of(row["cell"]) for row in self.finished(cells)}
         return [cell for cell in cells if key_of(cell) not in done]
+
+    def of_other_code(self, cells: list[dict[str, Any]]) -> int:
+        """Return how many of these cells were finished by other code only."""
+        current, other = self._last_lines()
+        return sum(key in other and key not in current for key in map(key_of, cells))
+
+    def _last_lines(self) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, Any]]]:
+        """Return the last line of each cell, once among those of this code and once among all others."""
+        current: dict[str, dict[str, Any]] = {}
+        other: dict[str, dict[str, Any]] = {}
+        for row in self.rows():
+            (current if row.get("code") == self.code else other)[key_of(row["cell"])] = row
+        return current, other
 
     def __enter__(self) -> Self:
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -59,7 +88,7 @@ class Journal:
         """Write one finished cell, and return when it is on the disk."""
         if self._file is None:
             raise RuntimeError("open the journal with `with` before writing into it.")
-        line = (json.dumps({"cell": dict(cell), "result": dict(result)}) + "\n").encode()
+        line = (json.dumps({"cell": dict(cell), "code": self.code, "result": dict(result)}) + "\n").encode()
         if os.write(self._file, line) != len(line):
             raise OSError(f"{self.path}: a line could not be written whole; is the disk full?")
         os.fsync(self._file)

@@ -17,11 +17,14 @@ def frame_of(rows: list[dict[str, Any]]) -> pd.DataFrame:
     return pd.DataFrame([{**row["cell"], **row["result"]} for row in rows])
 
 
-def spread(values: Sequence[float], digits: int = 1) -> str:
-    """Mean and standard deviation over the seeds, which stay together on a line."""
+def spread(values: Sequence[float], digits: int = 1, *, of_mean: bool = False) -> str:
+    """Mean and standard deviation over the seeds (or standard error of the mean), which stay together on a line."""
     values = np.asarray(values, dtype=float)
     mean = f"{values.mean():.{digits}f}"
-    return f"{mean}{PLUS_MINUS}{values.std(ddof=1):.{digits}f}" if len(values) > 1 else mean
+    if len(values) < 2:
+        return mean
+    deviation = values.std(ddof=1) / (math.sqrt(len(values)) if of_mean else 1)
+    return f"{mean}{PLUS_MINUS}{deviation:.{digits}f}"
 
 
 def number(value: float) -> str:
@@ -51,8 +54,9 @@ def save_figure(figure: Any, path: Path) -> None:
     import matplotlib.pyplot as plt
 
     path.parent.mkdir(parents=True, exist_ok=True)
+    metadata = {"Date": None} if path.suffix == ".svg" else {"Software": None}
     with plt.rc_context({"svg.hashsalt": path.stem}):
-        figure.savefig(path, metadata={"Date": None})
+        figure.savefig(path, metadata=metadata)
     plt.close(figure)
 
 
@@ -63,8 +67,10 @@ def markdown(table: pd.DataFrame) -> str:
     return "\n".join(lines)
 
 
-def write_tables(tables: dict[str, pd.DataFrame], folder: Path, stem: str, output: Path | None = None) -> str:
-    """Write all tables as one Markdown file, and each as CSV (into ``output`` if given); return the Markdown."""
+def write_tables(
+    tables: dict[str, pd.DataFrame], folder: Path, stem: str, output: Path | None = None, *, note: str = ""
+) -> str:
+    """Write tables and note as one Markdown file, each table as CSV (into ``output`` if given); return the Markdown."""
     output = folder if output is None else output
     folder.mkdir(parents=True, exist_ok=True)
     output.mkdir(parents=True, exist_ok=True)
@@ -72,6 +78,6 @@ def write_tables(tables: dict[str, pd.DataFrame], folder: Path, stem: str, outpu
     for name, table in tables.items():
         table.to_csv(output / f"{stem}-{name}.csv", index=False)
         text += [f"### {stem}: {name}", "", markdown(table), ""]
-    content = "\n".join(text)
+    content = "\n".join([*text, *([note, ""] if note else [])])
     (folder / f"{stem}.md").write_text(content, encoding="utf-8")
     return content

@@ -15,13 +15,17 @@ Encoders are trained with the noise that follows (algorithm 1), on rows that are
 import math
 import warnings
 from functools import lru_cache, partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import torch
+from torch import nn
 
+from benchmarks.reproduce._experiment import Experiment
 from benchmarks.reproduce._tables import cell_text, number, pick
-from benchmarks.reproduce._text import mean_vectors
+from benchmarks.reproduce._word_vectors import mean_vectors
 
 DIMENSIONS = 64
 EPSILONS = (0.05, 0.1, 0.5, 1.0, 5.0)
@@ -164,9 +168,9 @@ def _release(cell: dict[str, Any]) -> tuple[np.ndarray, np.ndarray, Any]:
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    from skfairdp import LaplacePrivatizer
     from skfairdp.adversarial import published_federate
     from skfairdp.exceptions import OverclaimedPrivacyWarning
+    from skfairdp.preprocessing import LaplacePrivatizer
 
     noise, seed, settings = cell["noise"], cell["seed"], (cell["rate"], cell["seed"], cell["max_epochs"])
     if noise == "codes":
@@ -227,10 +231,48 @@ def _attack(rows: np.ndarray, persons: np.ndarray, train: np.ndarray, test: np.n
     return found
 
 
+class RobustEncoder(nn.Module):
+    """The paper's encoder (algorithm 1): outputs are mapped onto [0, 1] row by row; noise is added in training only.
+
+    What is released is perturbed by a mechanism outside of the network, which has the guarantee.
+
+    Parameters
+    ----------
+    n_features : int
+        Width of the rows.
+    n_outputs : int
+        Width of the representation.
+    scale : float
+        Scale of the Laplace noise in training; 0 for none.
+    one_draw : bool
+        One draw for a whole row, which is what the public code does, instead of one for each coordinate.
+    """
+
+    def __init__(self, n_features: int, n_outputs: int, scale: float = 0.0, one_draw: bool = False):
+        super().__init__()
+        sizes, layers = (n_features, 100, 50), []
+        for n_in, n_out in pairwise(sizes):
+            layers += [nn.Linear(n_in, n_out), nn.ReLU(), nn.Dropout(0.1)]
+        self.layers = nn.Sequential(*layers, nn.Linear(sizes[-1], n_outputs))
+        self.scale = scale
+        self.one_draw = one_draw
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        """Encode, map onto [0, 1], and perturb in training."""
+        hidden = self.layers(rows)
+        low, high = hidden.amin(dim=1, keepdim=True), hidden.amax(dim=1, keepdim=True)
+        unit = (hidden - low) / (high - low).clamp_min(torch.finfo(hidden.dtype).tiny)
+        if not self.training or self.scale == 0:
+            return unit
+        shape = (len(unit), 1) if self.one_draw else unit.shape
+        noise = torch.empty(shape).exponential_() - torch.empty(shape).exponential_()
+        return unit + self.scale * noise
+
+
 @lru_cache(maxsize=2)
 def _documents(rate: float, seed: int) -> tuple[Any, ...]:
     """Masks of training, validation and test rows, topics, persons, and the word dropout."""
-    from skfairdp import WordDropout
+    from skfairdp.preprocessing import WordDropout
 
     news = _news()
     parts = [news.subset == part for part in ("train", "valid", "test")]
@@ -267,7 +309,6 @@ def _encoded(
     rate: float, seed: int, max_epochs: int, scale: float, one_draw: bool, adversary_weight: float
 ) -> np.ndarray:
     """The layers behind the mean, trained on the topic with noise (or against the persons)."""
-    from benchmarks.reproduce._robust import RobustEncoder
     from skfairdp.adversarial import published_federate
 
     train, _, _, labels, persons, _ = _documents(rate, seed)
@@ -280,3 +321,6 @@ def _encoded(
         random_state=seed,
     ).fit(_rows(rate, seed)[train], labels[train], sensitive_features=persons[train] if adversary_weight else None)
     return model.transform(_rows(rate, seed))
+
+
+EXPERIMENTS = {"dpnr": Experiment("dpnr", cells, measure, tables)}

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from benchmarks.reproduce._experiment import Experiment
 from benchmarks.reproduce._tables import cell_text, number, pick
-from benchmarks.reproduce._text import mean_vectors
+from benchmarks.reproduce._word_vectors import mean_vectors
 
 REVIEWS = ("imdb", "amazon", "yelp")
 NAMES = {"imdb": "IMDb", "amazon": "Amazon", "yelp": "Yelp", "intent": "Intent", "mrpc": "MRPC"}
@@ -123,7 +124,7 @@ def _name(protocol: str, factor: float | None) -> str:
 def _encoder(cell: dict[str, Any], train: np.ndarray) -> Any:
     from sklearn.preprocessing import StandardScaler
 
-    from skfairdp import OMEEncoder
+    from skfairdp.preprocessing import OMEEncoder
 
     protocol, epsilon, factor = cell["protocol"], cell["epsilon"], cell["factor"]
     if protocol == "none":
@@ -180,14 +181,17 @@ def _split(data: str, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np
 @lru_cache(maxsize=5)
 def _vectors(data: str) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     """Rows, labels, and which rows are the published test part."""
-    from skfairdp import datasets
+    from skfairdp.datasets import fetch_mrpc, fetch_sentiment_sentences, fetch_snips
 
     if data in REVIEWS:
-        bunch = datasets.fetch_sentiment_sentences(source=data)
+        bunch = fetch_sentiment_sentences(source=data)
         return mean_vectors(bunch.data), np.asarray(bunch.target), None
     if data == "intent":
-        bunch = datasets.fetch_snips(preset="ome")
+        bunch = fetch_snips(preset="ome")
         return mean_vectors(bunch.data), np.asarray(bunch.target), bunch.subset == "test"
-    bunch = datasets.fetch_mrpc()
+    bunch = fetch_mrpc()
     first, second = (mean_vectors(column) for column in np.asarray(bunch.data).T)
     return np.hstack([np.abs(first - second), first * second]), np.asarray(bunch.target), bunch.subset == "test"
+
+
+EXPERIMENTS = {"ome": Experiment("ome", cells, measure, tables)}

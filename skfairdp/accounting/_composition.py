@@ -1,6 +1,9 @@
-r"""What several releases cost together.
+r"""What ran, and what several releases cost together.
 
-Every release is replaced by the worst pair of distributions that its description
+A :class:`ReleaseEvent` describes one run of a mechanism by the numbers that its price depends on, without any words;
+:class:`~skfairdp.accounting.PrivacyGuarantee` adds the words.
+
+To price several events, every release is replaced by the worst pair of distributions that its description
 allows: a pure epsilon by randomised response, whose loss is :math:`\pm\varepsilon`; an
 (epsilon, delta) by the same with an infinite loss of probability delta; a Gaussian by
 its normal loss. These pairs dominate under adaptive composition (Kairouz, Oh and
@@ -18,27 +21,121 @@ descriptions can be smaller; advanced composition and Renyi accounting lie above
 
 import math
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.special import gammaln
 
-from skfairdp._validation import check_delta
-from skfairdp.accounting._events import ReleaseEvent, repeats_noise
-from skfairdp.accounting._gaussian import (
+from skfairdp._validation import check_delta, check_epsilon
+from skfairdp.accounting._gaussian_accounting import (
     bisect_safely,
     gaussian_epsilon,
     gaussian_log_delta,
     gaussian_log_delta_above,
 )
-from skfairdp.accounting._renyi import gaussian_rdp, pure_rdp, renyi_delta
+from skfairdp.accounting._renyi_accounting import gaussian_rdp, pure_rdp, renyi_delta
+from skfairdp.random import SeedIdentity
+
+# -- what ran ---------------------------------------------------------------------------------------------------------
+
+
+_NUMBERS = ("epsilon", "delta", "gaussian_mu", "sampling_error")
+
+
+@dataclass(frozen=True)
+class ReleaseEvent:
+    """One run of one mechanism.
+
+    Parameters
+    ----------
+    epsilon : float
+        With ``delta``: a point of the privacy profile that is proved; ``inf`` when nothing is protected.
+    delta : float, default=0.0
+        The probability with which the loss may exceed ``epsilon``.
+    gaussian_mu : float or None
+        Sensitivity over noise scale of a Gaussian mechanism, which tells its whole profile.
+    sampling_error : float, default=0.0
+        Total variation distance between the sampler that ran and the Gaussian that ``gaussian_mu``
+        describes. It is part of ``delta`` already, and is told apart because it composes by addition.
+    seed : SeedIdentity or None
+        Where seeded noise came from; ``None`` for noise that nobody can replay.
+
+    Examples
+    --------
+    >>> from skfairdp.accounting import ReleaseEvent, gaussian_epsilon
+    >>> ReleaseEvent(gaussian_epsilon(1e-5, 0.1), 1e-5, gaussian_mu=0.1).gaussian_mu
+    0.1
+    """
+
+    epsilon: float
+    delta: float = 0.0
+    gaussian_mu: float | None = None
+    sampling_error: float = 0.0
+    seed: SeedIdentity | None = None
+
+    def __post_init__(self) -> None:
+        keep = object.__setattr__  # the only way to normalise a field of a frozen dataclass
+        keep(self, "epsilon", check_epsilon(self.epsilon, allow_zero=True))
+        keep(self, "delta", check_delta(self.delta, allow_zero=True))
+        if self.gaussian_mu is not None:
+            keep(self, "gaussian_mu", check_epsilon(self.gaussian_mu, name="gaussian_mu", allow_zero=True))
+        keep(self, "sampling_error", check_delta(self.sampling_error, name="sampling_error", allow_zero=True))
+        if self.seed is not None and not isinstance(self.seed, SeedIdentity):
+            raise TypeError(f"seed must be the identity of a stream, or None; got {self.seed!r}.")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as values that JSON knows."""
+        return {name: "inf" if value == math.inf else value for name, value in asdict(self).items()}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> "ReleaseEvent":
+        """Read back what :meth:`to_dict` wrote."""
+        read = {name: None if values[name] is None else float(values[name]) for name in _NUMBERS}
+        seed = values["seed"]
+        return cls(**read, seed=None if seed is None else SeedIdentity(**seed))  # type: ignore[arg-type]
+
+
+Events = tuple[tuple[ReleaseEvent, int], ...]
+
+
+def merge_events(counted: Iterable[tuple[Events, int]]) -> Counter[ReleaseEvent]:
+    """Add up how often each event occurs, given lists of events and how often each list occurs."""
+    total: Counter[ReleaseEvent] = Counter()
+    for events, times in counted:
+        for event, n in events:
+            total[event] += n * times
+    return total
+
+
+def repeated_seeds(events: Iterable[ReleaseEvent]) -> set[str]:
+    """Return the seeds from which more than one stream was started, so that the same noise was drawn twice."""
+    streams: dict[str, set[str]] = {}
+    for event in events:
+        if event.seed is not None:
+            streams.setdefault(event.seed.seed, set()).add(event.seed.stream)
+    return {seed for seed, started in streams.items() if len(started) > 1}
+
+
+def repeats_noise(events: Iterable[ReleaseEvent]) -> bool:
+    """Tell whether two of the events drew the same noise."""
+    return bool(repeated_seeds(events))
+
+
+def with_seed(events: Events, seed: SeedIdentity | None) -> Events:
+    """Say of every event that its noise came from this seed."""
+    return tuple((replace(event, seed=seed), n) for event, n in events)
+
+
+# -- what it costs together -------------------------------------------------------------------------------------------
+
 
 _MAX_LOSSES = 1 << 16  # lattice points of the summed losses; a coarser lattice rounds epsilons up
-_MAX_ENUMERATED = 1 << 14
-_MAX_WORK = 1 << 27
+_MAX_ENUMERATED = 1 << 14  # up to so many sums of losses are listed one by one, without a lattice
+_MAX_WORK = 1 << 27  # additions that building the distribution of the sum may take
 _NEGLIGIBLE = 1e-60  # probability of losses that are treated as infinite instead of being carried along
 _SLACK = 1e-10  # relative, for the rounding of sums of many probabilities
 _ROUNDING = 1e-9  # relative, so that three releases of 0.1 fit into a budget of 0.3
@@ -82,7 +179,7 @@ def fits(events: Counter[ReleaseEvent], epsilon: float, delta: float) -> bool:
 
 @dataclass(frozen=True)
 class _Parts:
-    """The descriptions of some releases, sorted by kind."""
+    """The descriptions of some releases, sorted into those that are Gaussian and those that are not."""
 
     losses: tuple[tuple[float, int], ...]  # epsilon and count of everything that is not Gaussian
     log_survival: float  # log prod (1 - delta) of the same

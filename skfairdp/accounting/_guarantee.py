@@ -1,6 +1,6 @@
 """The receipt of a release: what it cost, whom it protects, and what it does not cover.
 
-What ran is described by ``_events`` and priced by ``_composition``; here are the words.
+What ran is described and priced in ``_composition``; here are the words.
 """
 
 import html
@@ -12,8 +12,14 @@ from dataclasses import KW_ONLY, dataclass, fields, replace
 from typing import Any
 
 from skfairdp._validation import check_count, check_delta, check_epsilon
-from skfairdp.accounting._composition import composed_price
-from skfairdp.accounting._events import Events, ReleaseEvent, merge_events, repeats_noise, with_seed
+from skfairdp.accounting._composition import (
+    Events,
+    ReleaseEvent,
+    composed_price,
+    merge_events,
+    repeats_noise,
+    with_seed,
+)
 from skfairdp.random import SeedIdentity
 
 ONE_RELEASE = "one release of each record; releasing the same record again costs again"

@@ -18,8 +18,8 @@ import pandas as pd
 
 from skfairdp._process import process_token
 from skfairdp._validation import check_delta, check_epsilon
-from skfairdp.accounting import _registry, _store
-from skfairdp.accounting._events import repeated_seeds
+from skfairdp.accounting import _active_ledgers, _ledger_file
+from skfairdp.accounting._composition import repeated_seeds
 from skfairdp.accounting._guarantee import (
     REPEATED_NOISE,
     PrivacyGuarantee,
@@ -88,7 +88,7 @@ class PrivacyLedger:
         wanted = _as_budget(budget, delta)
         self._delta = None if delta is None else check_delta(delta, allow_zero=True)
         self._durable = path is not None
-        self._session = _registry.new_block()
+        self._session = _active_ledgers.new_block()
         self._owner = b""  # the process that has entered it
         self._stack = ExitStack()  # what is undone when it is left
         if path is None:
@@ -100,25 +100,26 @@ class PrivacyLedger:
         else:
             self._path = os.path.realpath(os.fspath(path))
         if path is None or create:
-            _store.create(self._path, durable=self._durable)
+            _ledger_file.create(self._path, durable=self._durable)
         else:
-            _store.check(self._path)
+            _ledger_file.check(self._path)
         if wanted is not None:
             with self._transaction() as connection:
-                stored = _store.stored_budget(connection)
+                stored = _ledger_file.stored_budget(connection)
                 if stored is not None and not _within(wanted, stored):
                     raise ValueError(
-                        f"budget: {_store.price(wanted)} would raise the budget of {self._path!r}, which is "
-                        f"{_store.price(stored)}. Open it without a budget, and call raise_budget if that is meant."
+                        f"budget: {_ledger_file.price(wanted)} would raise the budget of {self._path!r}, which is "
+                        f"{_ledger_file.price(stored)}. Open it without a budget, and call raise_budget if that is "
+                        "meant."
                     )
                 if stored is None or not _within(stored, wanted):
-                    _store.store_budget(connection, wanted)
+                    _ledger_file.store_budget(connection, wanted)
 
     @property
     def budget(self) -> PrivacyGuarantee | None:
         """The budget that binds, or ``None``."""
         with self._transaction(write=False) as connection:
-            return _store.stored_budget(connection)
+            return _ledger_file.stored_budget(connection)
 
     def raise_budget(self, budget: "float | PrivacyGuarantee", delta: float | None = None) -> None:
         """Replace the budget on purpose, also by a larger one.
@@ -145,7 +146,7 @@ class PrivacyLedger:
         if wanted is None:
             raise TypeError("budget must be a number or a PrivacyGuarantee; got None. math.inf is no limit.")
         with self._transaction() as connection:
-            _store.store_budget(connection, wanted)
+            _ledger_file.store_budget(connection, wanted)
 
     @property
     def path(self) -> str:
@@ -156,39 +157,40 @@ class PrivacyLedger:
     def active(self) -> bool:
         """Whether releases are being charged."""
         with self._transaction(write=False) as connection:
-            return _store.is_open(connection, self._session)
+            return _ledger_file.is_open(connection, self._session)
 
     def __enter__(self) -> "PrivacyLedger":
-        session = _store.Session(self._path, _registry.new_block(), self._durable)
-        # From here on this thread is known to work on these records, and not on a set that another thread opens;
-        # unless the account is in use already, by somebody who may have sent us here for a set of theirs.
-        records = _registry.clue(self._path, self._session).records
-        if records is None and all(other.path != self._path for other in _registry.sessions()):
-            records = _store.DEFAULT_RECORDS
+        session = _ledger_file.Session(self._path, _active_ledgers.new_block(), self._durable)
+        # From here on this thread is known to work on the default set, and not on a set that another thread opens.
+        # Where the account is active already, we may be a worker for one of its sets; then nothing is known.
+        records = _active_ledgers.clue(self._path, self._session).records
+        if records is None and all(other.path != self._path for other in _active_ledgers.sessions()):
+            records = _ledger_file.DEFAULT_RECORDS
         with ExitStack() as stack:
             with self._transaction() as connection:
-                if _store.is_open(connection, self._session):
+                if _ledger_file.is_open(connection, self._session):
                     raise RuntimeError("This PrivacyLedger is active already; leave it before it is entered again.")
                 stack.callback(self._close, session)
-                opened = records or _store.DEFAULT_RECORDS
-                _store.open_session(connection, session.id, _registry.place(), opened)
-                _registry.enter(session, self)  # whoever finds the marker waits for the end of this transaction
+                opened = records or _ledger_file.DEFAULT_RECORDS
+                _ledger_file.open_session(connection, session.id, _active_ledgers.place(), opened)
+                # A process that finds the marker at once waits for the end of this transaction.
+                _active_ledgers.enter(session, self)
                 self._session, self._owner = session.id, process_token()
-            stack.enter_context(_registry.known_as(self._path, records, session.id))
+            stack.enter_context(_active_ledgers.known_as(self._path, records, session.id))
             self._stack = stack.pop_all()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._owner == process_token():  # a forked child walks out of its parent's block: the session goes on
+        if self._owner == process_token():  # a forked child may leave the block; the session of its parent goes on
             self._stack.close()
 
-    def _close(self, session: _store.Session) -> None:
+    def _close(self, session: _ledger_file.Session) -> None:
         self._owner = b""
-        _registry.leave(session)
+        _active_ledgers.leave(session)
         with self._transaction() as connection:
-            _store.close_set(connection, session.id)
+            _ledger_file.close_set(connection, session.id)
 
     @contextmanager
     def records(self, name: str) -> Iterator["PrivacyLedger"]:
@@ -217,18 +219,18 @@ class PrivacyLedger:
         >>> ledger.total().epsilon
         1.0
         """
-        name, block, opened_by = _check_records(name), _registry.new_block(), process_token()
+        name, block, opened_by = _check_records(name), _active_ledgers.new_block(), process_token()
         # Another handle may be the one that is entered; its workers must know of this set too.
-        sessions = {self._session, *(s.id for s in _registry.sessions() if s.path == self._path)}
+        sessions = {self._session, *(s.id for s in _active_ledgers.sessions() if s.path == self._path)}
         with self._transaction() as connection:
-            _store.open_set(connection, block, sessions, _registry.place(), name)
+            _ledger_file.open_set(connection, block, sessions, _active_ledgers.place(), name)
         try:
-            with _registry.known_as(self._path, name, block):
+            with _active_ledgers.known_as(self._path, name, block):
                 yield self
         finally:
-            if opened_by == process_token():  # a forked child walks out, its parent stays
+            if opened_by == process_token():  # a forked child may leave the block; that of its parent stays open
                 with self._transaction() as connection:
-                    _store.close_set(connection, block)
+                    _ledger_file.close_set(connection, block)
 
     def charge(self, guarantee: PrivacyGuarantee, *, records: str | None = None) -> None:
         """Record one release by hand, whether the ledger is entered or not.
@@ -248,11 +250,11 @@ class PrivacyLedger:
         """
         if not isinstance(guarantee, PrivacyGuarantee):
             raise TypeError(f"guarantee must be a PrivacyGuarantee; got {guarantee!r}.")
-        clue = _registry.clue(self._path, self._session)
+        clue = _active_ledgers.clue(self._path, self._session)
         if records is not None:
-            clue = _store.Clue(_check_records(records))
+            clue = _ledger_file.Clue(_check_records(records))
         with self._transaction() as connection:
-            _store.record(connection, _store.sets_of(connection, self._session, clue), guarantee, "charge")
+            _ledger_file.record(connection, _ledger_file.sets_of(connection, self._session, clue), guarantee, "charge")
 
     def total(self, records: str | None = None) -> PrivacyGuarantee:
         """Compute what any record has lost so far at most.
@@ -275,9 +277,9 @@ class PrivacyLedger:
     def totals(self) -> dict[str, PrivacyGuarantee]:
         """Compute what the records of each set have lost."""
         with self._transaction(write=False) as connection:
-            budget = _store.stored_budget(connection)
+            budget = _ledger_file.stored_budget(connection)
             names = [row[0] for row in connection.execute("SELECT DISTINCT records FROM entries ORDER BY records")]
-            spent = {name: _store.spending(connection, name) for name in names}
+            spent = {name: _ledger_file.spending(connection, name) for name in names}
         delta = self._delta if budget is None else budget.delta
         repeated = repeated_seeds(events_of(sum(spent.values(), Counter())))
         return {name: _total(counts, delta, repeated) for name, counts in spent.items()}
@@ -299,7 +301,7 @@ class PrivacyLedger:
             found = connection.execute(query).fetchall()
         rows = []
         for time, records, source, text, process in found:
-            g = _store.read_guarantee(text)
+            g = _ledger_file.read_guarantee(text)
             rows.append((time, records, source, g.mechanism, g.epsilon, g.delta, g.unit, g.releases, process))
         frame = pd.DataFrame(rows, columns=columns)
         frame["time"] = pd.to_datetime(frame["time"].astype(float), unit="s", utc=True)
@@ -331,15 +333,15 @@ class PrivacyLedger:
 
     def __getstate__(self) -> dict[str, Any]:
         state = {name: self.__dict__[name] for name in ("_delta", "_durable", "_path", "_session")}
-        return {**state, "_carried": _registry.carried_ledgers()}
+        return {**state, "_carried": _active_ledgers.carried_ledgers()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Become another handle on the same account; only the original is left."""
-        _registry.receive_ledgers(state.pop("_carried"))
+        """Become another handle on the same account; leaving the ``with`` block is up to the original."""
+        _active_ledgers.receive_ledgers(state.pop("_carried"))
         self.__dict__.update(state, _owner=b"", _stack=ExitStack())
 
     def _transaction(self, *, write: bool = True) -> AbstractContextManager[sqlite3.Connection]:
-        return _store.transaction(self._path, durable=self._durable, write=write)
+        return _ledger_file.transaction(self._path, durable=self._durable, write=write)
 
 
 def _as_budget(budget: Any, delta: float | None) -> PrivacyGuarantee | None:
@@ -352,7 +354,7 @@ def _as_budget(budget: Any, delta: float | None) -> PrivacyGuarantee | None:
             raise ValueError(f"delta={delta!r} contradicts the budget's own delta={budget.delta!r}; give one of them.")
         return budget
     epsilon = check_epsilon(budget, name="budget", allow_zero=True)
-    return PrivacyGuarantee(epsilon, delta or 0.0, mechanism="budget")
+    return PrivacyGuarantee(epsilon, 0.0 if delta is None else delta, mechanism="budget")
 
 
 def _within(budget: PrivacyGuarantee, limit: PrivacyGuarantee) -> bool:
@@ -368,12 +370,13 @@ def _check_records(name: Any) -> str:
 
 
 def _total(counts: Counter[PrivacyGuarantee], delta: float | None, repeated: set[str]) -> PrivacyGuarantee:
-    # Where nobody asked for a delta, the releases' own say the most.
-    total = compose_counts(counts, delta=delta or None)
+    # At a delta of 0, which is also that of a budget without one, Gaussian releases would cost infinity. The total is
+    # then told at the deltas of the releases themselves.
+    total = compose_counts(counts, delta=None if delta == 0 else delta)
     shared = any(event.seed is not None and event.seed.seed in repeated for event in events_of(counts))
     if not shared:
         return total
-    # Another set drew the same noise, so that the difference of two people was released.
+    # Another set drew the same noise, so that the difference between its records and these was released.
     scope = tuple(dict.fromkeys((REPEATED_NOISE, *total.does_not_cover)))
     return replace(total, epsilon=math.inf, delta=0.0, does_not_cover=scope)
 

@@ -121,6 +121,18 @@ class FederateEncoder(_Half, EncodedReleases, SkfairdpEstimator):
     -----
     **Privacy.** That of the ``FederateClassifier`` it was cut from. A copy that is loaded in another process draws
     noise of its own.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfairdp import FederateClassifier
+    >>> X = np.random.default_rng(0).normal(size=(200, 3))
+    >>> clf = FederateClassifier(4.0, channel="codes", adversary_weight=0, batch_size=20, random_state=0)
+    >>> encoder, head = clf.fit(X, X[:, 0] > 0).split()
+    >>> encoder.privacy_.epsilon
+    4.0
+    >>> encoder.transform(X[:1]).shape  # one of two codes
+    (1, 2)
     """
 
     @classmethod
@@ -187,6 +199,16 @@ class FederateHead(_Half, ClassifierMixin, SkfairdpEstimator):
     -----
     **Privacy.** What is computed from a release alone costs nothing (post-processing). The head has no noise and
     makes no promise of its own: it must be given what the encoder released.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfairdp import FederateClassifier
+    >>> X = np.random.default_rng(0).normal(size=(200, 3))
+    >>> clf = FederateClassifier(4.0, channel="codes", adversary_weight=0, batch_size=20, random_state=0)
+    >>> encoder, head = clf.fit(X, X[:, 0] > 0).split()
+    >>> head.predict(np.eye(2))  # what it says to each code
+    array([False,  True])
     """
 
     @classmethod

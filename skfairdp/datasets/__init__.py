@@ -1,11 +1,21 @@
-"""Data whose bias has knobs, and real data that papers use."""
+"""Synthetic data whose bias can be set, and real data that papers use."""
 
-from skfairdp.datasets._celeba import fetch_celeba_attributes
-from skfairdp.datasets._classification import make_biased_classification
-from skfairdp.datasets._corpora import fetch_ag_entities, fetch_mrpc, fetch_sentiment_sentences, fetch_snips
-from skfairdp.datasets._glove import load_glove
-from skfairdp.datasets._tabular import fetch_adult, fetch_bank_marketing, fetch_credit_default, fetch_parkinsons
-from skfairdp.datasets._text import make_biased_text
+from skfairdp.datasets._biased_classification import make_biased_classification
+from skfairdp.datasets._biased_text import make_biased_text
+from skfairdp.datasets._tabular import (
+    fetch_adult,
+    fetch_bank_marketing,
+    fetch_celeba_attributes,
+    fetch_credit_default,
+    fetch_parkinsons,
+)
+from skfairdp.datasets._text_corpora import (
+    fetch_ag_entities,
+    fetch_mrpc,
+    fetch_sentiment_sentences,
+    fetch_snips,
+    load_glove,
+)
 
 __all__ = [
     "fetch_adult",

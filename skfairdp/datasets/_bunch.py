@@ -1,4 +1,4 @@
-"""What every data set hands back."""
+"""The form in which every data set is returned."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -17,10 +17,11 @@ def pack(
     return_X_y: bool,
     **entries: Any,
 ) -> Bunch | tuple[Any, Any]:
-    """Return a Bunch, or ``(data, target)``, in pandas or NumPy clothes.
+    """Return a Bunch, or ``(data, target)``, of pandas objects or of arrays.
 
     The parts come in as pandas objects; ``as_frame=False`` gives their arrays (of dtype object where
-    columns hold words), and ``as_frame=True`` adds ``frame``, which has all of them side by side.
+    columns hold words), and ``as_frame=True`` adds ``frame``, which has all of them side by side. The columns of
+    ``data`` become ``feature_names``.
     """
     for name, value in (("as_frame", as_frame), ("return_X_y", return_X_y)):
         if not isinstance(value, bool | np.bool_):
@@ -31,7 +32,7 @@ def pack(
         parts = {name: None if part is None else _array(part) for name, part in parts.items()}
     if return_X_y:
         return parts["data"], parts["target"]
-    return Bunch(**parts, frame=frame, **entries)
+    return Bunch(**parts, frame=frame, feature_names=list(pd.DataFrame(data).columns), **entries)
 
 
 def _array(part: pd.DataFrame | pd.Series) -> np.ndarray:

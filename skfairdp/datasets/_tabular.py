@@ -1,4 +1,4 @@
-"""Four tables about persons: income, credit, a bank's calls, and voices."""
+"""Tables about persons: income, credit, a bank's calls, voices, and attributes of celebrities' pictures."""
 
 import io
 import os
@@ -9,9 +9,8 @@ import pandas as pd
 from sklearn.compose import ColumnTransformer
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
 
-from skfairdp.datasets import _descriptions, _files
+from skfairdp.datasets import _fetch
 from skfairdp.datasets._bunch import check_choice, pack
-from skfairdp.datasets._fetch import read
 
 _ADULT_COLUMNS = (
     "age", "workclass", "fnlwgt", "education", "education-num", "marital-status", "occupation", "relationship",
@@ -30,7 +29,7 @@ def _finish(
     scaler: Any = None,
     **entries: Any,
 ) -> Any:
-    """Name the types of the features, and hand out what must be fitted as an unfitted transformer."""
+    """Name the types of the features, and add an unfitted transformer with what must be learned from rows."""
     types = {
         name: "numeric" if pd.api.types.is_numeric_dtype(dtype) else "categorical"
         for name, dtype in data.dtypes.items()
@@ -51,11 +50,28 @@ def _finish(
         target,
         sensitive_features,
         as_frame=as_frame,
-        feature_names=list(data.columns),
         feature_types=types,
         preprocessor=preprocessor,
         **entries,
     )
+
+
+_ADULT_DESCR = """\
+Adult (census income)
+---------------------
+48,842 persons (45,222 without missing values) from the US census of 1994; predict whether a person earns more than
+50,000 dollars a year. Published split: 32,561 training and 16,281 test rows.
+
+Origin: B. Becker and R. Kohavi, UCI Machine Learning Repository, https://doi.org/10.24432/C5XW20.
+Licence: CC BY 4.0.
+
+Known harms and misuse: the threshold of 50,000 dollars is the 76th percentile of the whole population but the 88th
+of Black and the 89th of women's incomes, so that base rates and any measured unfairness hang on it (Ding et al. 2021,
+"Retiring Adult"). Sex is binary and race has five boxes, both as the census asked. `fnlwgt` is a sampling weight and
+no property of a person. Missing values are not missing at random. Results on this set say little about today, about
+other countries, or about a decision that anybody takes. The rows of the test file carry a dot after the label and the
+file begins with a comment; both are removed here.
+"""
 
 
 def fetch_adult(
@@ -116,9 +132,9 @@ def fetch_adult(
     check_choice(subset, "subset", ("all", "train", "test"))
     check_choice(preset, "preset", (None, "federate", "wu", "pate"))
     parts = []
-    for name, file in _files.ADULT.items():
+    for name, file in _fetch.ADULT.items():
         if subset in ("all", name):
-            content = read(file, data_home, download_if_missing)
+            content = _fetch.read(file, data_home, download_if_missing)
             # The test file begins with a comment, which "|" introduces, and its labels end in a dot.
             part = pd.read_csv(
                 io.BytesIO(content), names=list(_ADULT_COLUMNS), comment="|", skipinitialspace=True, na_values="?"
@@ -152,7 +168,7 @@ def fetch_adult(
         scaler=scaler,
         target_names=["<=50K", ">50K"],
         subset=rows["subset"].to_numpy(dtype=object),
-        DESCR=_descriptions.ADULT,
+        DESCR=_ADULT_DESCR,
     )
 
 
@@ -182,6 +198,20 @@ def _adult_wu(rows: pd.DataFrame) -> pd.DataFrame:
         "born in US": rows["native-country"] == "United-States",
     }
     return pd.DataFrame(answers).astype(np.int64)
+
+
+_CREDIT_DEFAULT_DESCR = """\
+Default of credit card clients
+------------------------------
+30,000 clients of a bank in Taiwan, 2005; predict whether a client defaults in the next month (22 %).
+
+Origin: I-C. Yeh, UCI Machine Learning Repository, https://doi.org/10.24432/C55S3H.
+Licence: CC BY 4.0.
+
+Known harms and misuse: the codes of EDUCATION (0, 5, 6), MARRIAGE (0) and PAY_* (-2, 0) go beyond the published
+description, and nobody knows what they mean. The data come from a debt crisis and one bank. In lending, both mistakes
+hurt: a refused loan the client, a default the client and the bank; accuracy counts them as equal. `ID` is dropped.
+"""
 
 
 def fetch_credit_default(
@@ -230,7 +260,7 @@ def fetch_credit_default(
     {'female': 0.208, 'male': 0.242}
     """
     check_choice(preset, "preset", (None, "pate"))
-    rows = pd.read_csv(io.BytesIO(read(_files.CREDIT_DEFAULT, data_home, download_if_missing)))
+    rows = pd.read_csv(io.BytesIO(_fetch.read(_fetch.CREDIT_DEFAULT, data_home, download_if_missing)))
     data = rows.drop(columns=["ID", "SEX", "class"])
     if preset is None:
         data = data.astype({"EDUCATION": str, "MARRIAGE": str})
@@ -241,8 +271,22 @@ def fetch_credit_default(
         as_frame=as_frame,
         return_X_y=return_X_y,
         target_names=["paid", "default"],
-        DESCR=_descriptions.CREDIT_DEFAULT,
+        DESCR=_CREDIT_DEFAULT_DESCR,
     )
+
+
+_BANK_DESCR = """\
+Bank marketing
+--------------
+45,211 phone calls of a Portuguese bank, 2008 to 2010; predict whether the client subscribes a term deposit (12 %).
+
+Origin: S. Moro, P. Rita and P. Cortez, UCI Machine Learning Repository, https://doi.org/10.24432/C5K306.
+Licence: CC BY 4.0.
+
+Known harms and misuse: `duration` is known only after the call has ended, when the answer is known too: a model that
+uses it cannot be used to decide whom to call. It is therefore left out unless a preset asks for it. Rows are ordered
+by date; a random split lets a model look into the future. The group is the client's age, which also remains a feature.
+"""
 
 
 def fetch_bank_marketing(
@@ -291,7 +335,7 @@ def fetch_bank_marketing(
     {'60 or older': 0.336, 'under 60': 0.108}
     """
     check_choice(preset, "preset", (None, "pate"))
-    rows = pd.read_csv(io.BytesIO(read(_files.BANK, data_home, download_if_missing)), sep=";")
+    rows = pd.read_csv(io.BytesIO(_fetch.read(_fetch.BANK, data_home, download_if_missing)), sep=";")
     group = np.where(rows["age"] < 60, "under 60", "60 or older")
     return _finish(
         rows.drop(columns=["y"] if preset == "pate" else ["y", "duration"]),
@@ -300,8 +344,23 @@ def fetch_bank_marketing(
         as_frame=as_frame,
         return_X_y=return_X_y,
         target_names=["no", "yes"],
-        DESCR=_descriptions.BANK,
+        DESCR=_BANK_DESCR,
     )
+
+
+_PARKINSONS_DESCR = """\
+Parkinsons telemonitoring
+-------------------------
+5,875 voice recordings of 42 persons with early Parkinson's disease; predict the UPDRS score of symptoms.
+
+Origin: A. Tsanas and M. Little, UCI Machine Learning Repository, https://doi.org/10.24432/C5ZS3N.
+Licence: CC BY 4.0.
+
+Known harms and misuse: about 140 recordings come from each person. A random split of the rows puts the same voice
+in training and test, and a model then recognises persons instead of symptoms: split by `subject`. With 14 women and
+28 men, group differences are differences of a handful of persons. The scores were measured three times a person and
+interpolated in between. `motor_UPDRS` is a part of `total_UPDRS` and no feature.
+"""
 
 
 def fetch_parkinsons(
@@ -351,7 +410,7 @@ def fetch_parkinsons(
     {'female': 14, 'male': 28}
     """
     check_choice(preset, "preset", (None, "pate"))
-    rows = pd.read_csv(io.BytesIO(read(_files.PARKINSONS, data_home, download_if_missing)))
+    rows = pd.read_csv(io.BytesIO(_fetch.read(_fetch.PARKINSONS, data_home, download_if_missing)))
     target = rows["total_UPDRS"]
     if preset == "pate":
         target = target.gt(_UPDRS_MEDIAN).astype(np.int64).rename("above_median")
@@ -365,5 +424,115 @@ def fetch_parkinsons(
         target_names=["up to median", "above median"] if preset == "pate" else ["total_UPDRS"],
         subject=subject if as_frame else subject.to_numpy(),
         motor_UPDRS=motor if as_frame else motor.to_numpy(),
-        DESCR=_descriptions.PARKINSONS,
+        DESCR=_PARKINSONS_DESCR,
+    )
+
+
+_SUBSETS = np.array(["train", "valid", "test"], dtype=object)
+
+
+_CELEBA_DESCR = """\
+CelebA attributes
+-----------------
+40 binary attributes of 202,599 pictures of 10,177 celebrities, without the pictures.
+
+Origin: Z. Liu, P. Luo, X. Wang and X. Tang. Deep learning face attributes in the wild. ICCV 2015.
+https://mmlab.ie.cuhk.edu.hk/projects/CelebA.html
+Licence: non-commercial research only; no part may be passed on. By downloading you accept the publisher's terms.
+
+Known harms and misuse: the persons did not consent. Attributes are what paid annotators saw, and some of them are
+insults ("Chubby", "Big_Nose") or opinions ("Attractive"); "Male" is a guess from looks, not a person's gender. About
+20 pictures show each person, and the published split (train, valid, test) keeps persons apart; a random one does not.
+"""
+
+
+def fetch_celeba_attributes(
+    *,
+    target: str = "Smiling",
+    sensitive: str | list[str] = "Male",
+    subset: str = "all",
+    return_X_y: bool = False,
+    as_frame: bool = False,
+    data_home: str | os.PathLike[str] | None = None,
+    download_if_missing: bool = True,
+) -> Any:
+    """Load the attributes of CelebA: 40 yes/no statements about each of 202,599 pictures.
+
+    The defaults are those of [1]_: "Smiling" is predicted from 38 attributes and "Male" is sensitive.
+
+    Parameters
+    ----------
+    target : str, default="Smiling"
+        The attribute to predict.
+    sensitive : str or list of str, default="Male"
+        The sensitive attribute, or several. Neither these nor the target are among the features.
+    subset : {"all", "train", "valid", "test"}, default="all"
+        The part of the published split, which keeps persons apart.
+    return_X_y : bool, default=False
+        Return ``(data, target)``, without the sensitive attribute, instead of a Bunch.
+    as_frame : bool, default=False
+        Give pandas objects.
+    data_home : path, optional
+        The folder to look in and to store into, instead of ``$SKFAIRDP_DATA`` or ``~/.cache/skfairdp``.
+    download_if_missing : bool, default=True
+        Download files that are missing; otherwise raise FileNotFoundError.
+
+    Returns
+    -------
+    data : :class:`~sklearn.utils.Bunch`
+        With the keys `data` (int8, 1 for yes and -1 for no), `target` (1 for yes, 0 for no), `sensitive_features`
+        (such as "Male" and "not Male"), `feature_names`, `feature_types`, `target_names`, `subset` (the part of
+        each row), `frame` and `DESCR`.
+
+    (data, target) : tuple
+        With ``return_X_y=True``.
+
+    References
+    ----------
+    .. [1] G. Maheshwari, P. Denis, M. Keller and A. Bellet. Fair NLP models with differentially private text
+       encoders. Findings of EMNLP 2022.
+
+    Examples
+    --------
+    >>> from skfairdp.datasets import fetch_celeba_attributes
+    >>> celeba = fetch_celeba_attributes(as_frame=True)  # doctest: +SKIP
+    >>> celeba.target.groupby(celeba.sensitive_features).mean().round(3).to_dict()  # doctest: +SKIP
+    {'Male': 0.4, 'not Male': 0.541}
+    """
+    check_choice(subset, "subset", ("all", *_SUBSETS))
+    several = [sensitive] if isinstance(sensitive, str) else list(sensitive)
+    content = _fetch.read(_fetch.CELEBA_ATTRIBUTES, data_home, download_if_missing)
+    names = content[: content.index(b"\n", 10)].split(b"\n")[1].decode().split()  # line 1 is the number of rows
+    for name, chosen in (("target", [target]), ("sensitive", several)):
+        unknown = [value for value in chosen if value not in names]
+        if unknown or not chosen:
+            raise ValueError(f"{name} must name attributes of CelebA; got {unknown}. Allowed are {', '.join(names)}.")
+    if target in several or len(set(several)) < len(several):
+        raise ValueError(f"target={target!r} and sensitive={sensitive!r} must be different attributes.")
+
+    rows = pd.read_csv(
+        io.BytesIO(content),
+        sep=r"\s+",
+        skiprows=2,
+        header=None,
+        names=["picture", *names],
+        usecols=names,
+        dtype=dict.fromkeys(names, np.int8),
+    )
+    partition = _fetch.read(_fetch.CELEBA_PARTITION, data_home, download_if_missing)
+    parts = _SUBSETS[[int(line.split()[1]) for line in partition.decode().split("\n") if line]]
+    if subset != "all":
+        rows, parts = rows[parts == subset].reset_index(drop=True), parts[parts == subset]
+    groups = pd.DataFrame({name: np.where(rows[name] == 1, name, f"not {name}") for name in several})
+    data = rows.drop(columns=[target, *several])
+    return pack(
+        data,
+        rows[target].eq(1).astype(np.int64),
+        groups[sensitive] if isinstance(sensitive, str) else groups,
+        as_frame=as_frame,
+        return_X_y=return_X_y,
+        feature_types=dict.fromkeys(data.columns, "binary"),
+        target_names=[f"not {target}", target],
+        subset=parts,
+        DESCR=_CELEBA_DESCR,
     )

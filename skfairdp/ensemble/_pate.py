@@ -1,35 +1,117 @@
 """PATEClassifier: teachers on private parts, noisy votes on public rows, a student that may be published."""
 
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from skfairdp._base import SkfairdpEstimator
-from skfairdp._sklearn import HasMethods, Interval, StrOptions, fit_context
-from skfairdp._validation import check_delta, check_epsilon
-from skfairdp.ensemble._prepare import (
-    check_postprocess,
-    choose_postprocess,
-    encode_labels,
-    not_covered,
-    read_networks,
-    read_regularization,
-    set_aside,
+from skfairdp._base import SkfairdpEstimator, dense, dense_blocks
+from skfairdp._sklearn import HasMethods, Interval, StrOptions, check_sample_weight, fit_context
+from skfairdp._validation import check_count, check_delta, check_epsilon
+from skfairdp.accounting import confident_gnmax_data_dependent_rdp, gnmax_data_dependent_epsilon, renyi_epsilon
+from skfairdp.ensemble._students import SparseStandardScaler, fit_student, rehearse_student, student_targets
+from skfairdp.ensemble._teachers import (
+    NetworkSettings,
+    RowReader,
+    Teachers,
+    check_weighable,
+    partition,
+    takes_sparse,
+    train_teachers,
+    weigh_rows,
+    with_names,
 )
-from skfairdp.ensemble._private_part import PrivatePart, PrivatePartMixin
-from skfairdp.ensemble._students import fit_student, rehearse_student, student_targets
-from skfairdp.ensemble._teachers import partition, train_teachers
-from skfairdp.mechanisms import POSTPROCESSES, vote_mechanism
-from skfairdp.random import training_and_noise_streams
+from skfairdp.exceptions import PrivacyLeakWarning
+from skfairdp.mechanisms import POSTPROCESSES, VoteMechanism, vote_mechanism
+from skfairdp.random import RandomStream, training_and_noise_streams
 from skfairdp.release import ReleaseMixin, check_public_rows
 
+#: Noise on a vote share up to which centred labels of any size serve a logistic student better than clipped ones.
+MODERATE_NOISE = 0.5
 
-class PATEClassifier(PrivatePartMixin, ReleaseMixin, ClassifierMixin, SkfairdpEstimator):
+#: ``n_teachers="auto"``: as many teachers as the papers have, but none with fewer rows than can tell classes apart.
+MOST_TEACHERS, LEAST_ROWS = 150, 3
+
+_LABEL_SET = "which class labels occur (classes_ was read from y; give classes to fix them beforehand)"
+
+
+@dataclass(frozen=True)
+class DataDependentPrivacy:
+    """What the votes at hand cost: a diagnostic that is private itself.
+
+    Attributes
+    ----------
+    epsilon, delta : float
+        The bound on these votes.
+    data_independent_epsilon : float
+        The guarantee, which holds for any votes and may be published.
+    publishable : bool
+        Always False: the number was computed from private votes without noise.
+    """
+
+    epsilon: float
+    delta: float
+    data_independent_epsilon: float
+    publishable: bool = False
+
+
+@dataclass(frozen=True)
+class PrivatePart:
+    """Teachers and votes without noise: kept in memory for the analysis, never pickled.
+
+    Attributes
+    ----------
+    teachers : Teachers
+        The teachers.
+    mechanism : VoteMechanism
+        How the votes were released.
+    queries : ndarray or sparse matrix of shape (n_asked, n_features)
+        Rows that were asked about, as they came, in the order of asking.
+    votes : ndarray of shape (n_asked, n_classes)
+        What the teachers voted on them.
+    answered : ndarray of int
+        Which of them were answered.
+    """
+
+    teachers: Teachers
+    mechanism: VoteMechanism
+    queries: Any
+    votes: np.ndarray
+    answered: np.ndarray
+
+    def privacy(self) -> DataDependentPrivacy:
+        """Bound what these votes cost."""
+        mechanism = self.mechanism
+        if mechanism.labels == "soft":
+            raise ValueError("a data-dependent bound exists for labels='hard' and labels='confident' only; got 'soft'.")
+        if mechanism.mu is None and mechanism.delta == 0:  # no noise, or nothing to tell
+            return DataDependentPrivacy(mechanism.epsilon, 0.0, mechanism.epsilon)
+        if mechanism.labels == "hard":
+            epsilon = gnmax_data_dependent_epsilon(self.votes, mechanism.noise_scale, mechanism.delta)
+        else:
+            # Nothing was asked once the last answer was given.
+            stopped = len(self.answered) == mechanism.n_answered
+            asked = int(self.answered[-1]) + 1 if stopped else len(self.votes)
+            passed = np.isin(np.arange(asked), self.answered)
+            rdp = confident_gnmax_data_dependent_rdp(
+                self.votes[:asked], passed, mechanism.threshold, mechanism.threshold_noise_scale, mechanism.noise_scale
+            )
+            epsilon = renyi_epsilon(rdp, mechanism.delta)
+        return DataDependentPrivacy(min(epsilon, mechanism.epsilon), mechanism.delta, mechanism.epsilon)
+
+
+class PATEClassifier(ReleaseMixin, ClassifierMixin, SkfairdpEstimator):
     r"""Private aggregation of teacher ensembles: a student that learns from noisy votes.
 
     Teachers are trained on disjoint parts of the private rows and vote on public ones. Noise is added to the
@@ -40,8 +122,9 @@ class PATEClassifier(PrivatePartMixin, ReleaseMixin, ClassifierMixin, SkfairdpEs
     ----------
     estimator : classifier or None, default=None
         What each teacher is a clone of. ``None`` trains small networks, all at once as one tensor program.
-    n_teachers : int, default=150
-        Number of parts. More teachers make noise matter less, and know less each.
+    n_teachers : int or "auto", default="auto"
+        Number of parts. More teachers make noise matter less, and know less each. ``"auto"`` is 150, or a third of the
+        number of private rows if that is less: a teacher with one row votes for its class, whatever it is asked.
     labels : {"soft", "hard", "confident"}, default="soft"
         What is released of the votes: noisy shares of each class, the class with the largest noisy count (GNMax), or
         that class only for rows whose noisy largest count reaches ``threshold`` (Confident-GNMax). Soft labels
@@ -52,20 +135,20 @@ class PATEClassifier(PrivatePartMixin, ReleaseMixin, ClassifierMixin, SkfairdpEs
     delta : float, default=1e-5
         The probability, in (0, 1), with which the loss may exceed epsilon.
     noise_scale : float or None, default=None
-        Standard deviation of the noise on each vote count. Given, it replaces ``epsilon``, and ``privacy_`` tells the
-        epsilon that it buys.
+        Standard deviation of the noise on each vote count. Given, it replaces ``epsilon``, which must be left at its
+        default, and ``privacy_`` tells the epsilon that it buys.
     n_queries : int, default=200
         How many public rows are answered at most, chosen at random. Noise grows with their square root.
     threshold : float or None, default=None
-        Votes that confident labels need; ``None`` is two thirds of the teachers.
+        Votes that confident labels need, and no others; ``None`` is two thirds of the teachers.
     threshold_noise_scale : float or None, default=None
         Noise on the largest count when it is compared with the threshold. Every public row is asked, until
         ``n_queries`` are answered. ``None`` spends as much on these questions as on the answers.
     postprocess : {"auto", "affine", "simplex", "clip", "none"}, default="auto"
-        How noisy shares become soft labels; costs nothing. ``"affine"`` moves them to sum to one, which keeps the
-        noise centred and the loss convex; ``"clip"`` also cuts them to [-0.25, 1.25]; ``"simplex"`` takes the nearest
-        probabilities. ``"auto"`` is affine for the logistic student, clip where noise exceeds half of the votes, and
-        simplex for other students. See :func:`~skfairdp.mechanisms.soft_labels`.
+        How noisy shares become soft labels, and no others; costs nothing. ``"affine"`` moves them to sum to one, which
+        keeps the noise centred and the loss convex; ``"clip"`` also cuts them to [-0.25, 1.25]; ``"simplex"`` takes the
+        nearest probabilities. ``"auto"`` is affine for the logistic student, clip where noise exceeds half of the
+        votes, and simplex for other students. See :func:`~skfairdp.mechanisms.soft_labels`.
     student : {"logistic", "network"} or classifier, default="logistic"
         ``"logistic"`` is solved exactly; ``"network"`` has the layers of the teachers. Another classifier learns
         soft labels as weighted copies of each row.
@@ -74,13 +157,19 @@ class PATEClassifier(PrivatePartMixin, ReleaseMixin, ClassifierMixin, SkfairdpEs
         or network student; ``None`` is 0.1 for the former, 0.001 for the latter.
     classes : array-like or None, default=None
         The class labels, if they are known beforehand. ``None`` reads them from ``y``, which tells which ones occur.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes in what each teacher learns. ``"balanced"`` is taken by each teacher from its own rows:
+        frequencies over all private rows would let one label change every vote. Clones of ``estimator`` must take
+        ``sample_weight``.
     scale : {"public"} or None, default="public"
-        Standardise features by the public rows, for teachers and student. Nothing is ever fitted on private
-        rows of several teachers.
+        Standardise features by the public rows, for teachers and student; sparse rows become dense for it, some at a
+        time. ``None`` leaves them sparse for teachers and students that take them so. Nothing is ever fitted on
+        private rows of several teachers.
     public_fraction : float, default=0.25
         Share of X to set aside as public rows when ``fit`` gets none. They are not protected.
     hidden_sizes : tuple of int, default=(32, 16)
-        Hidden layers of networks.
+        Hidden layers of networks. This and the three that follow are refused where neither teachers nor student are
+        networks.
     max_epochs : int, default=30
         Passes of networks over their rows.
     batch_size : int, default=32
@@ -137,6 +226,13 @@ class PATEClassifier(PrivatePartMixin, ReleaseMixin, ClassifierMixin, SkfairdpEs
     looked at them. Fitting again spends again. Teachers and votes without noise stay in memory for
     :func:`pate_fairness`; pickles and copies of this object do not contain them.
 
+    **Weights** leave the proof as it is. A weight belongs to its record, goes to the one teacher that holds it, and
+    moves no row between teachers: replacing a record, weight included, still changes one vote. A row of weight 0 keeps
+    its place, and its teacher ignores it. So weights are not the same as copies of rows, which go to several teachers.
+
+    A :class:`~sklearn.exceptions.ConvergenceWarning` says that the student is no better than a constant answer on the
+    noisy labels that it has learned from. It looks at nothing else, and so costs nothing.
+
     There is no stratification: a partition that looks at labels or groups lets one record move many others, and
     all teachers could change with it.
 
@@ -165,7 +261,7 @@ class PATEClassifier(PrivatePartMixin, ReleaseMixin, ClassifierMixin, SkfairdpEs
 
     _parameter_constraints: ClassVar[dict] = {
         "estimator": [HasMethods(["fit", "predict"]), None],
-        "n_teachers": [Interval(Integral, 1, None, closed="left")],
+        "n_teachers": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "labels": [StrOptions({"soft", "hard", "confident"})],
         "epsilon": [Real],
         "delta": [Real],
@@ -177,6 +273,7 @@ class PATEClassifier(PrivatePartMixin, ReleaseMixin, ClassifierMixin, SkfairdpEs
         "student": [StrOptions({"logistic", "network"}), HasMethods(["fit", "predict"])],
         "student_regularization": [Interval(Real, 0, None, closed="neither"), None],
         "classes": ["array-like", None],
+        "class_weight": [dict, StrOptions({"balanced"}), None],
         "scale": [StrOptions({"public"}), None],
         "public_fraction": [Interval(Real, 0, 1, closed="neither")],
         "hidden_sizes": [tuple, list],
@@ -192,7 +289,7 @@ class PATEClassifier(PrivatePartMixin, ReleaseMixin, ClassifierMixin, SkfairdpEs
         self,
         estimator: Any = None,
         *,
-        n_teachers: int = 150,
+        n_teachers: int | str = "auto",
         labels: str = "soft",
         epsilon: float = 1.0,
         delta: float = 1e-5,
@@ -204,6 +301,7 @@ class PATEClassifier(PrivatePartMixin, ReleaseMixin, ClassifierMixin, SkfairdpEs
         student: Any = "logistic",
         student_regularization: float | None = None,
         classes: Any = None,
+        class_weight: Any = None,
         scale: str | None = "public",
         public_fraction: float = 0.25,
         hidden_sizes: tuple[int, ...] = (32, 16),
@@ -227,6 +325,7 @@ class PATEClassifier(PrivatePartMixin, ReleaseMixin, ClassifierMixin, SkfairdpEs
         self.student = student
         self.student_regularization = student_regularization
         self.classes = classes
+        self.class_weight = class_weight
         self.scale = scale
         self.public_fraction = public_fraction
         self.hidden_sizes = hidden_sizes
@@ -241,19 +340,22 @@ class PATEClassifier(PrivatePartMixin, ReleaseMixin, ClassifierMixin, SkfairdpEs
     _protects_fitted_rows = True
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, *, public: Any = None) -> "PATEClassifier":
+    def fit(self, X: Any, y: Any, *, public: Any = None, sample_weight: Any = None) -> "PATEClassifier":
         """Train teachers, release noisy votes on public rows, and train the student on them.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or sparse matrix of shape (n_samples, n_features)
             Private rows.
         y : array-like of shape (n_samples,)
             Their labels, private as well.
-        public : array-like of shape (n_public, n_features), default=None
+        public : array-like or sparse matrix of shape (n_public, n_features), default=None
             Rows without labels that the student may see. In a pipeline they must pass the same steps as X
             (``Pipeline(steps, transform_input=["public"])``), or are refused. Without them, ``public_fraction`` of X
             is set aside and left unprotected, with a :class:`~skfairdp.exceptions.PrivacyLeakWarning`.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the private rows, private as well: each reaches the one teacher that holds the row. Clones of
+            ``estimator`` must take them in ``fit``.
 
         Returns
         -------
@@ -262,27 +364,39 @@ class PATEClassifier(PrivatePartMixin, ReleaseMixin, ClassifierMixin, SkfairdpEs
         """
         check_epsilon(self.epsilon)
         check_delta(self.delta)
+        self._check_combination(public, sample_weight)
         networks = read_networks(self.hidden_sizes, self.max_epochs, self.batch_size, self.learning_rate)
-        check_postprocess(self.postprocess, self.student, self.labels)
         if public is not None:
             check_public_rows(self, X, public)
         training, noise = training_and_noise_streams(self.random_state)
-        rows, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2 if public is None else 1)
-        classes, codes = encode_labels(y, self.classes)
+        rows, y = validate_data(
+            self, X, y, dtype=np.float64, accept_sparse="csr", ensure_min_samples=2 if public is None else 1
+        )
+        weight = _read_weights(sample_weight, rows)
+        classes, indices = encode_labels(y, self.classes, weight)
+        class_weight = self.class_weight
+        if isinstance(class_weight, dict):
+            class_weight = compute_class_weight(class_weight, classes=classes, y=classes)
         aside, parting, asking, teaching, noising, learning = training.spawn(6)
         if noise is not training:
             noising = noise
-        taken, private = np.arange(0), np.arange(len(rows))
+        n_rows = rows.shape[0]
+        taken, private = np.arange(0), np.arange(n_rows)
         if public is None:
-            taken, private = set_aside(len(rows), self.public_fraction, aside)
+            taken, private = set_aside(n_rows, self.public_fraction, aside)
         public_rows = rows[taken] if public is None else self._read_public(public)
 
-        scaler = StandardScaler().fit(self._named(public_rows)) if self.scale == "public" else None
-        scaled = (lambda part: part) if scaler is None else (lambda part: scaler.transform(self._named(part)))
-        order = asking.generator.permutation(len(public_rows))
+        is_sparse = sparse.issparse(rows) or sparse.issparse(public_rows)
+        names = None if is_sparse else getattr(self, "feature_names_in_", None)
+        scaler = None
+        if self.scale == "public":
+            scaler = (SparseStandardScaler() if is_sparse else StandardScaler()).fit(with_names(public_rows, names))
+        order = asking.generator.permutation(public_rows.shape[0])
         if self.labels != "confident":
             order = np.sort(order[: self.n_queries])
-        parts = partition(len(private), self.n_teachers, parting)
+        queries = public_rows[order]
+        n_teachers = _count_teachers(self.n_teachers, len(private))
+        parts = partition(len(private), n_teachers, parting)
         mechanism = vote_mechanism(
             self.labels,
             epsilon=self.epsilon,
@@ -291,7 +405,7 @@ class PATEClassifier(PrivatePartMixin, ReleaseMixin, ClassifierMixin, SkfairdpEs
             n_asked=len(order),
             n_answered=min(self.n_queries, len(order)),
             n_classes=len(classes),
-            n_voting=min(len(private), self.n_teachers),
+            n_voting=min(len(private), n_teachers),
             threshold=self.threshold,
             threshold_noise_scale=self.threshold_noise_scale,
         )
@@ -301,23 +415,24 @@ class PATEClassifier(PrivatePartMixin, ReleaseMixin, ClassifierMixin, SkfairdpEs
             "networks": networks,
             "scaler": scaler,
         }
-        rehearse_student(self._named(public_rows[order]), classes, self.labels, **teach)
+        rehearse_student(with_names(queries, names), classes, self.labels, **teach)
         teachers = train_teachers(
-            np.asarray(scaled(rows[private])),
-            codes[private],
+            rows[private],
+            indices[private],
             parts,
             len(classes),
             estimator=self.estimator,
             networks=networks,
             stream=teaching,
+            read=RowReader(scaler, names, self.estimator is not None and takes_sparse(self.estimator)),
+            weight=weigh_rows(indices[private], parts, None if weight is None else weight[private], class_weight),
             n_jobs=self.n_jobs,
             verbose=self.verbose,
         )
-        queries = np.asarray(scaled(public_rows[order]))
         votes = teachers.votes(queries)
 
         guarantee = mechanism.guarantee(
-            seed=noising.identity, does_not_cover=not_covered(self.classes, len(taken), len(rows))
+            seed=noising.identity, does_not_cover=not_covered(self.classes, len(taken), n_rows)
         )
         answered, released = self._let_out(votes, mechanism, noising, guarantee)
         if not len(answered):
@@ -328,8 +443,9 @@ class PATEClassifier(PrivatePartMixin, ReleaseMixin, ClassifierMixin, SkfairdpEs
             )
         postprocess = choose_postprocess(self.postprocess, self.student, mechanism.noise_scale / teachers.n_voting)
         targets = student_targets(released, self.labels, len(classes), teachers.n_voting, postprocess)
-        chosen = order[answered]
-        student = fit_student(self._named(public_rows[chosen]), targets, classes, stream=learning, **teach)
+        learned_from = with_names(queries[answered], names)
+        student = fit_student(learned_from, targets, classes, stream=learning, **teach)
+        _warn_if_nothing_was_learned(student.predict(learned_from), targets, classes, mechanism)
         self.classes_ = classes
         self.mechanism_, self.privacy_ = mechanism, guarantee
         self.noise_scale_ = mechanism.noise_scale
@@ -337,7 +453,8 @@ class PATEClassifier(PrivatePartMixin, ReleaseMixin, ClassifierMixin, SkfairdpEs
         self.threshold_ = mechanism.threshold if confident else None
         self.threshold_noise_scale_ = mechanism.threshold_noise_scale if confident else None
         self.n_voting_ = teachers.n_voting
-        self.student_ = student
+        self.student_, self._names = student, names
+        chosen = order[answered]
         self.query_indices_ = taken[chosen] if public is None else chosen
         self.student_targets_ = targets
         self._private = PrivatePart(teachers, mechanism, queries, votes, answered)
@@ -348,16 +465,14 @@ class PATEClassifier(PrivatePartMixin, ReleaseMixin, ClassifierMixin, SkfairdpEs
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or sparse matrix of shape (n_samples, n_features)
             Rows.
 
         Returns
         -------
         ndarray of shape (n_samples,)
         """
-        check_is_fitted(self, "student_")
-        X = validate_data(self, X, dtype=np.float64, reset=False)
-        return self.student_.predict(self._named(X))
+        return np.concatenate([self.student_.predict(rows) for rows in self._blocks(X)])
 
     def _student_has_probabilities(self) -> bool:
         return isinstance(self.student, str) or hasattr(self.student, "predict_proba")
@@ -368,7 +483,7 @@ class PATEClassifier(PrivatePartMixin, ReleaseMixin, ClassifierMixin, SkfairdpEs
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or sparse matrix of shape (n_samples, n_features)
             Rows.
 
         Returns
@@ -376,17 +491,223 @@ class PATEClassifier(PrivatePartMixin, ReleaseMixin, ClassifierMixin, SkfairdpEs
         ndarray of shape (n_samples, n_classes)
             In the order of ``classes_``.
         """
-        check_is_fitted(self, "student_")
-        X = validate_data(self, X, dtype=np.float64, reset=False)
-        proba = np.zeros((len(X), len(self.classes_)))
-        proba[:, np.searchsorted(self.classes_, self.student_.classes_)] = self.student_.predict_proba(self._named(X))
+        found = np.concatenate([self.student_.predict_proba(rows) for rows in self._blocks(X)])
+        proba = np.zeros((len(found), len(self.classes_)))
+        proba[:, np.searchsorted(self.classes_, self.student_.classes_)] = found
         return proba
 
-    def _read_public(self, public: Any) -> np.ndarray:
+    def teacher_votes(self, X: Any) -> np.ndarray:
+        """Count the teachers' votes without noise: private, for analysis only, and covered by no guarantee.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes), int
+        """
+        part = self._private_part()
+        return part.teachers.votes(self._read_rows(X))
+
+    def data_dependent_privacy(self) -> DataDependentPrivacy:
+        """Bound what hard or confident labels cost on the votes at hand, which is private and not to be published.
+
+        Returns
+        -------
+        DataDependentPrivacy
+            Where teachers agree, its epsilon is far below the guarantee's.
+
+        Notes
+        -----
+        **Privacy.** The number depends on votes without noise. To publish it, it would have to be smoothed and
+        noised itself; use ``privacy_``. Soft labels have no such bound: their noise always shows.
+        """
+        return self._private_part().privacy()
+
+    def _check_combination(self, public: Any, sample_weight: Any) -> None:
+        """Refuse parameters that nothing reads in the chosen setting, and those that do not go together."""
+        labels = f"labels={self.labels!r}"
+        if self.labels != "confident":
+            self._refuse_unused(labels, "threshold", "threshold_noise_scale")
+        if self.labels != "soft":
+            self._refuse_unused(labels, "postprocess")
+        check_postprocess(self.postprocess, self.student, self.labels)
+        if self.noise_scale is not None:
+            self._refuse_unused(f"noise_scale={self.noise_scale!r}", "epsilon")
+        if public is not None:
+            self._refuse_unused("public rows given to fit (public)", "public_fraction")
+        student = self.student if isinstance(self.student, str) else f"{type(self.student).__name__}"
+        if not isinstance(self.student, str):
+            self._refuse_unused(f"student={student}", "student_regularization")
+        if self.estimator is None:
+            return
+        if student != "network":
+            setting = f"estimator={type(self.estimator).__name__} and student={student}, of which none is our network"
+            self._refuse_unused(setting, "hidden_sizes", "max_epochs", "batch_size", "learning_rate")
+        if sample_weight is not None or self.class_weight is not None:
+            check_weighable(self.estimator, "estimator", "weigh rows by sample_weight or class_weight")
+
+    def _read_rows(self, X: Any) -> Any:
+        return validate_data(self, X, dtype=np.float64, accept_sparse="csr", reset=False)
+
+    def _blocks(self, X: Any) -> Iterator[Any]:
+        """Check rows, and cut sparse ones into dense blocks; each has the column names that the student knows."""
+        check_is_fitted(self, "student_")
+        return (with_names(rows, self._names) for _, rows in dense_blocks(self._read_rows(X)))
+
+    def _scaled(self, X: Any) -> np.ndarray:
+        """Return rows as teachers and student see them, dense."""
+        return dense(self._private_part().teachers.read(X))
+
+    def _private_part(self) -> PrivatePart:
+        check_is_fitted(self, "student_")
+        if "_private" not in self.__dict__:
+            raise ValueError(
+                "the teachers are gone: they hold private data, and pickles and copies of a fitted PATEClassifier "
+                "leave them out. Ask the object that was fitted."
+            )
+        return self._private
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: Any = super().__getstate__()
+        state.pop("_private", None)
+        return state
+
+    def _read_public(self, public: Any) -> Any:
         try:
-            return validate_data(self, public, dtype=np.float64, reset=False)
+            return self._read_rows(public)
         except ValueError as error:
             raise ValueError(f"public must be rows with the features of X: {error}") from error
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "student_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self.scale == "public" or isinstance(self.student, str) or takes_sparse(self.student)
+        # At epsilon 1 the votes on a hundred rows bear noise of about half of their number, whatever the teachers
+        # know: on tables as small as those of scikit-learn's checks no score can be promised.
+        tags.classifier_tags.poor_score = True
+        return tags
+
+
+def encode_labels(y: Any, classes: Any, weight: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Return class labels, and each row's class as 0, 1, ...; labels of rows of weight 0 do not count as classes."""
+    y = column_or_1d(y, warn=True)
+    check_classification_targets(y)
+    counted = y if weight is None else y[weight > 0]
+    allowed = np.unique(counted if classes is None else np.asarray(classes))
+    known = np.isin(counted, allowed)
+    if not known.all():
+        strangers = np.unique(counted[~known])[:5].tolist()
+        raise ValueError(f"y must hold the labels named in classes, {allowed.tolist()}; it also holds {strangers}.")
+    return allowed, np.minimum(np.searchsorted(allowed, y), len(allowed) - 1)
+
+
+def _read_weights(sample_weight: Any, X: Any) -> np.ndarray | None:
+    if sample_weight is None:
+        return None
+    weight = check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    if not weight.any():
+        raise ValueError("sample_weight must hold a weight above zero; all of them are zero.")
+    return weight
+
+
+def _count_teachers(n_teachers: Any, n_private: int) -> int:
+    """Choose the number of teachers by the number of rows, which neighbouring data sets share."""
+    if n_teachers != "auto":
+        return int(n_teachers)
+    return min(MOST_TEACHERS, max(1, n_private // LEAST_ROWS))
+
+
+def _warn_if_nothing_was_learned(
+    answers: np.ndarray, targets: np.ndarray, classes: np.ndarray, mechanism: VoteMechanism
+) -> None:
+    """Warn of a student that is no better than a constant, by what has been released already: this tells nothing new.
+
+    Parameters
+    ----------
+    answers : ndarray of shape (n_answered,)
+        What the student says about the public rows that it has learned from.
+    targets : ndarray of shape (n_answered, n_classes)
+        The noisy labels that it has learned.
+    classes : ndarray
+        Class labels.
+    mechanism : VoteMechanism
+        Says how much noise there was.
+    """
+    if len(classes) < 2:
+        return
+    labels = targets.argmax(axis=1)
+    agreement, shares = float(np.mean(answers == classes[labels])), np.bincount(labels) / len(labels)
+    if agreement > shares.max():
+        return
+    if len(np.unique(answers)) == 1:
+        finding = f"says {answers.tolist()[0]!r} about each of the {len(answers)} public rows that it has learned from"
+    else:
+        finding = (
+            f"agrees with {agreement:.0%} of the noisy labels that it has learned from, no more than a constant answer "
+            f"would ({shares.max():.0%})"
+        )
+    warnings.warn(
+        f"the student {finding}. The noise on each count of votes has scale {mechanism.noise_scale:.3g}, for "
+        f"{mechanism.n_voting} teachers: raise epsilon, or give more private rows and with them teachers.",
+        ConvergenceWarning,
+        stacklevel=4,  # past fit and the wrapper that validates parameters
+    )
+
+
+def set_aside(n_rows: int, fraction: float, stream: RandomStream) -> tuple[np.ndarray, np.ndarray]:
+    """Choose rows that stand in for public ones, and say that they are not protected; returns these and the rest."""
+    n_aside = min(max(1, round(fraction * n_rows)), n_rows - 1)
+    order = stream.generator.permutation(n_rows)
+    warnings.warn(
+        f"no public rows were given: {n_aside} of the {n_rows} rows of X are set aside as public, and their "
+        "features are not protected. Give public rows to fit(X, y, public=...).",
+        PrivacyLeakWarning,
+        stacklevel=4,  # past fit and the wrapper that validates parameters
+    )
+    return np.sort(order[:n_aside]), np.sort(order[n_aside:])
+
+
+def not_covered(classes: Any, n_aside: int, n_rows: int) -> tuple[str, ...]:
+    """Name what the guarantee leaves out because of how ``fit`` was called."""
+    missing: list[str] = [] if classes is not None else [_LABEL_SET]
+    if n_aside:
+        missing.append(f"the features of {n_aside} of the {n_rows} rows, which were set aside as public")
+    return tuple(missing)
+
+
+def read_networks(
+    hidden_sizes: Sequence[int], max_epochs: int, batch_size: int, learning_rate: float
+) -> NetworkSettings:
+    """Read how networks are trained."""
+    sizes = tuple(check_count(size, f"hidden_sizes[{i}]") for i, size in enumerate(hidden_sizes))
+    return NetworkSettings(sizes, int(max_epochs), int(batch_size), float(learning_rate))
+
+
+def check_postprocess(postprocess: str, student: Any, labels: str) -> None:
+    """Refuse negative weights where they cannot be learned from."""
+    if not isinstance(student, str) and labels == "soft" and postprocess not in ("auto", "simplex"):
+        raise ValueError(
+            f"postprocess={postprocess!r} gives negative weights, which a classifier as student cannot take; "
+            "use 'simplex' (or 'auto'), or student='logistic'."
+        )
+
+
+def choose_postprocess(postprocess: str, student: Any, noise_share: float) -> str:
+    """Choose how noisy shares become soft labels, by the noise on a share, which is no secret."""
+    if postprocess != "auto":
+        return postprocess
+    if not (isinstance(student, str) and student == "logistic"):
+        return "simplex"
+    return "affine" if noise_share <= MODERATE_NOISE else "clip"
+
+
+def read_regularization(regularization: float | None, student: Any) -> float:
+    """Choose the strength of the student's penalty."""
+    if regularization is not None:
+        return float(regularization)
+    return 0.1 if isinstance(student, str) and student == "logistic" else 0.001

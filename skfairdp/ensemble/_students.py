@@ -1,18 +1,64 @@
-"""Students: what may be trained on released labels and shipped alone."""
+r"""Students: what may be trained on released labels and shipped alone.
+
+Logistic students are solved to the optimum, many at once. One of them minimises, over its coefficients and intercept
+:math:`\theta` (the intercept is penalised too, as a column of ones among the features),
+
+.. math:: \frac{1}{m} \sum_i \sum_c a_{ic}\, \ell_c(x_i; \theta) + \lambda \lVert \theta \rVert^2
+
+where :math:`\ell_c` is the cross-entropy of class c. Students differ in their targets :math:`a` alone, so that the
+Hessians of all of them come from one matrix product and one batched solve. The loss is convex for any real targets that
+sum to one in each row, negative ones included; other targets give it directions of negative curvature, which the
+step below avoids by solving with a shifted Hessian.
+"""
 
 from typing import Any
 
 import numpy as np
-import pandas as pd
-from sklearn.base import BaseEstimator, ClassifierMixin
+from scipy import sparse
+from scipy.optimize import minimize
+from scipy.special import expit, log_expit, logsumexp, softmax
+from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.dummy import DummyClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skfairdp.ensemble._logistic_students import solve_students, student_probabilities
-from skfairdp.ensemble._teachers import NetworkSettings
+from skfairdp._base import dense, dense_blocks
+from skfairdp.ensemble._teachers import NetworkSettings, check_weighable, fit_with_weights, takes_sparse
 from skfairdp.mechanisms import soft_labels
 from skfairdp.random import RandomStream, clone_with_seed, random_stream
+
+_ARMIJO = 1e-4  # share of the promised decrease that a step must reach, as is usual for Newton's method
+_MOST_HALVINGS = 40  # of a step; what is left of it then is below the last digit
+_MOST_PRODUCTS = 1 << 24  # numbers held for the products of all rows; beyond, Hessians are summed one by one
+_MOST_PARAMETERS = 1500  # of one student; beyond, a Hessian costs more than the steps that it saves
+
+
+class SparseStandardScaler(TransformerMixin, BaseEstimator):
+    """Standardises sparse rows as ``StandardScaler`` does arrays; what comes out is dense.
+
+    scikit-learn's own leaves the mean of sparse columns where it is, and a student would then depend on the container
+    that its rows came in.
+    """
+
+    def fit(self, X: Any, y: Any = None) -> "SparseStandardScaler":
+        """Learn mean and scale, without a dense copy of the rows."""
+        X = validate_data(self, X, dtype=np.float64, accept_sparse="csr")
+        found = StandardScaler(with_mean=False).fit(X)  # it computes the means of sparse columns all the same
+        self.mean_, self.scale_ = found.mean_, found.scale_
+        return self
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Return an array."""
+        check_is_fitted(self)
+        return (dense(validate_data(self, X, dtype=np.float64, accept_sparse="csr", reset=False)) - self.mean_) / (
+            self.scale_
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
 
 
 class LogisticStudent(ClassifierMixin, BaseEstimator):
@@ -34,12 +80,12 @@ class LogisticStudent(ClassifierMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any) -> "LogisticStudent":
         """Fit to labels, one class each."""
-        classes, codes = np.unique(y, return_inverse=True)
-        return self.fit_targets(X, np.eye(len(classes))[codes], classes)
+        classes, indices = np.unique(y, return_inverse=True)
+        return self.fit_targets(X, np.eye(len(classes))[indices], classes)
 
     def fit_targets(self, X: Any, targets: np.ndarray, classes: np.ndarray) -> "LogisticStudent":
         """Fit to class weights of shape (n_samples, n_classes)."""
-        X = validate_data(self, X, dtype=np.float64)
+        X = dense(validate_data(self, X, dtype=np.float64, accept_sparse="csr"))
         theta = solve_students(X, targets[None], self.regularization)[0]
         self.coef_, self.intercept_, self.classes_ = theta[:, :-1], theta[:, -1], np.asarray(classes)
         return self
@@ -52,11 +98,17 @@ class LogisticStudent(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return class probabilities."""
         check_is_fitted(self)
-        return student_probabilities(self.theta_[None], validate_data(self, X, dtype=np.float64, reset=False))[0]
+        X = validate_data(self, X, dtype=np.float64, accept_sparse="csr", reset=False)
+        return np.concatenate([student_probabilities(self.theta_[None], rows)[0] for _, rows in dense_blocks(X)])
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the most likely class."""
         return self.classes_[self.predict_proba(X).argmax(axis=1)]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
 
 
 class NetworkStudent(ClassifierMixin, BaseEstimator):
@@ -90,12 +142,12 @@ class NetworkStudent(ClassifierMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any) -> "NetworkStudent":
         """Fit to labels, one class each."""
-        classes, codes = np.unique(y, return_inverse=True)
-        return self.fit_targets(X, np.eye(len(classes))[codes], classes, random_stream(self.random_state))
+        classes, indices = np.unique(y, return_inverse=True)
+        return self.fit_targets(X, np.eye(len(classes))[indices], classes, random_stream(self.random_state))
 
     def fit_targets(self, X: Any, targets: np.ndarray, classes: np.ndarray, stream: RandomStream) -> "NetworkStudent":
         """Fit to class weights of shape (n_samples, n_classes)."""
-        X = validate_data(self, X, dtype=np.float64)
+        X = dense(validate_data(self, X, dtype=np.float64, accept_sparse="csr"))
         settings = NetworkSettings(self.hidden_sizes, self.max_epochs, self.batch_size, self.learning_rate)
         self.network_ = train_network_students(X, targets[None], settings, self.regularization, stream)
         self.classes_ = np.asarray(classes)
@@ -104,11 +156,17 @@ class NetworkStudent(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return class probabilities."""
         check_is_fitted(self)
-        return network_probabilities(self.network_, validate_data(self, X, dtype=np.float64, reset=False))[0]
+        X = validate_data(self, X, dtype=np.float64, accept_sparse="csr", reset=False)
+        return np.concatenate([network_probabilities(self.network_, rows)[0] for _, rows in dense_blocks(X)])
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the most likely class."""
         return self.classes_[self.predict_proba(X).argmax(axis=1)]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
 
 
 def train_network_students(
@@ -132,13 +190,11 @@ def train_network_students(
 
 def network_probabilities(network: Any, X: np.ndarray) -> np.ndarray:
     """Compute class probabilities; shape (n_members, n_samples, n_classes)."""
-    from scipy.special import softmax
-
     return softmax(network.logits(X).astype(np.float64), axis=2)
 
 
 def fit_student(
-    X: np.ndarray | pd.DataFrame,
+    X: Any,
     targets: np.ndarray,
     classes: np.ndarray,
     *,
@@ -152,7 +208,7 @@ def fit_student(
 
     Parameters
     ----------
-    X : ndarray or DataFrame of shape (n_samples, n_features)
+    X : ndarray, DataFrame or sparse matrix of shape (n_samples, n_features)
         Public rows that were answered.
     targets : ndarray of shape (n_samples, n_classes)
         Class weights.
@@ -174,7 +230,7 @@ def fit_student(
     rows = X if scaler is None else scaler.transform(X)
     model: Any
     if len(classes) == 1:
-        model = DummyClassifier(strategy="prior").fit(rows, np.repeat(classes, len(rows)))
+        model = DummyClassifier(strategy="prior").fit(rows, np.repeat(classes, len(targets)))
     elif isinstance(student, str) and student == "logistic":
         model = LogisticStudent(regularization).fit_targets(rows, targets, classes)
     elif isinstance(student, str):
@@ -186,28 +242,32 @@ def fit_student(
     return make_pipeline(model) if scaler is None else make_pipeline(scaler, model)
 
 
-def rehearse_student(
-    X: np.ndarray | pd.DataFrame, classes: np.ndarray, labels: str, *, student: Any, **teach: Any
-) -> None:
+def rehearse_student(X: Any, classes: np.ndarray, labels: str, *, student: Any, scaler: Any, **teach: Any) -> None:
     """Train a classifier that the user brought on made-up labels, so that it fails before anything is paid for.
 
     Parameters
     ----------
-    X : ndarray or DataFrame of shape (n_samples, n_features)
+    X : ndarray, DataFrame or sparse matrix of shape (n_samples, n_features)
         Public rows.
     classes : ndarray
         Class labels.
     labels : {"soft", "hard", "confident"}
         What the student will learn from.
-    student, **teach
+    student, scaler, **teach
         As in :func:`fit_student`.
     """
     if isinstance(student, str) or len(classes) == 1:
         return
-    targets = np.eye(len(classes))[np.arange(len(X)) % len(classes)]
+    if sparse.issparse(X) and scaler is None and not takes_sparse(student):
+        raise ValueError(
+            f"student must take sparse rows where X is sparse and scale=None; {type(student).__name__} does not. Use "
+            "scale='public' (which makes rows dense, some at a time) or student='logistic', or put a step that "
+            "returns arrays in front (OneHotEncoder(sparse_output=False), TruncatedSVD(...))."
+        )
+    targets = np.eye(len(classes))[np.arange(X.shape[0]) % len(classes)]
     if labels == "soft":
         targets = 0.5 * targets + 0.5 / len(classes)
-    fit_student(X, targets, classes, student=student, stream=random_stream(0), **teach)
+    fit_student(X, targets, classes, student=student, scaler=scaler, stream=random_stream(0), **teach)
 
 
 def student_targets(released: np.ndarray, labels: str, n_classes: int, n_voting: int, postprocess: str) -> np.ndarray:
@@ -244,9 +304,220 @@ def fit_weighted(model: Any, X: Any, targets: np.ndarray, classes: np.ndarray) -
         return DummyClassifier(strategy="prior").fit(X, y)
     if (weight == 1).all():
         return model.fit(X, y)
-    if not has_fit_parameter(model, "sample_weight"):
-        raise ValueError(
-            f"student must accept sample_weight in fit to learn from soft labels, which {type(model).__name__} "
-            "does not; choose another student, or labels='hard'."
+    check_weighable(model, "student", "learn from soft labels (labels='hard' need no weights)")
+    return fit_with_weights(model, X, y, weight)
+
+
+def solve_students(
+    X: np.ndarray,
+    targets: np.ndarray,
+    regularization: float,
+    *,
+    tol: float = 1e-10,
+    max_iter: int = 200,
+) -> np.ndarray:
+    """Fit one logistic student per set of targets.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        Features shared by all students, without a column of ones.
+    targets : ndarray of shape (n_students, n_samples, n_classes)
+        Soft labels.
+    regularization : float
+        Strength lambda of the L2 penalty, greater than 0.
+    tol : float
+        Largest entry of the gradient at the end.
+    max_iter : int
+        Newton steps at most.
+
+    Returns
+    -------
+    ndarray of shape (n_students, n_outputs, n_features + 1)
+        Coefficients, the intercept last; one output for two classes (the log odds of the second), one per
+        class for more.
+    """
+    design = with_ones(X)
+    if len(design) < design.shape[1]:
+        # The optimum lies in the span of the rows: solve in an orthonormal basis of it.
+        basis, coordinates = np.linalg.qr(design.T)
+        return _solve(np.ascontiguousarray(coordinates.T), targets, regularization, tol, max_iter) @ basis.T
+    return _solve(design, targets, regularization, tol, max_iter)
+
+
+def _solve(design: np.ndarray, targets: np.ndarray, regularization: float, tol: float, max_iter: int) -> np.ndarray:
+    n_students, _, n_classes = targets.shape
+    n_outputs = 1 if n_classes == 2 else n_classes
+    theta = np.zeros((n_students, n_outputs, design.shape[1]))
+    if theta[0].size > _MOST_PARAMETERS:
+        return np.stack([_descend(theta[0], design, one, regularization, tol) for one in targets])
+    products = _row_products(design)
+    convex = bool((_totals(targets) >= 0).all())
+    value, slope, curvature = _derivatives(theta, design, products, targets, regularization)
+    for _ in range(max_iter):
+        going = np.abs(slope).max(axis=(1, 2)) > tol
+        if not going.any():
+            break
+        step = _newton_step(slope[going], curvature[going], convex)
+        moved = _line_search(theta[going], step, value[going], slope[going], design, targets[going], regularization)
+        if np.array_equal(moved, theta[going]):  # the last digit is reached
+            break
+        theta[going] = moved
+        value[going], slope[going], curvature[going] = _derivatives(
+            moved, design, products, targets[going], regularization
         )
-    return model.fit(X, y, sample_weight=weight)
+    return theta
+
+
+def with_ones(X: np.ndarray) -> np.ndarray:
+    """Append the column of ones that carries the intercept."""
+    return np.column_stack([X, np.ones(len(X))])
+
+
+def student_logits(theta: np.ndarray, X: np.ndarray) -> np.ndarray:
+    """Compute the outputs of students; shape (n_students, n_samples, n_outputs)."""
+    return np.einsum("rcp,np->rnc", theta, with_ones(X), optimize=True)
+
+
+def student_probabilities(theta: np.ndarray, X: np.ndarray) -> np.ndarray:
+    """Compute class probabilities; shape (n_students, n_samples, n_classes)."""
+    logits = student_logits(theta, X)
+    if logits.shape[2] == 1:
+        positive = expit(logits[..., 0])
+        return np.stack([1 - positive, positive], axis=2)
+    return softmax(logits, axis=2)
+
+
+def student_losses(theta: np.ndarray, X: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    """Compute the cross-entropy of each student on each row; shape (n_students, n_samples)."""
+    return _losses(student_logits(theta, X), targets)
+
+
+def _losses(logits: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    if logits.shape[-1] == 1:
+        h = logits[..., 0]
+        return -_totals(targets) * log_expit(-h) - targets[..., 1] * h
+    return _totals(targets) * logsumexp(logits, axis=-1) - (targets * logits).sum(axis=-1)
+
+
+def _totals(targets: np.ndarray) -> np.ndarray:
+    """Sum over classes; for two of them NumPy's own sum along so short an axis takes ten times as long."""
+    return targets[..., 0] + targets[..., 1] if targets.shape[-1] == 2 else targets.sum(axis=-1)
+
+
+def _descend(
+    start: np.ndarray, design: np.ndarray, targets: np.ndarray, regularization: float, tol: float
+) -> np.ndarray:
+    """Solve one student with many parameters by a quasi-Newton method."""
+
+    def objective(flat: np.ndarray) -> tuple[float, np.ndarray]:
+        theta = flat.reshape(1, *start.shape)
+        value, slope = _value_and_slope(theta, design, targets[None], regularization)[:2]
+        return float(value[0]), slope.ravel()
+
+    # A factor of 1 in ftol is the last digit of the objective: the gradient alone decides when to stop.
+    options = {"maxiter": 20_000, "maxfun": 50_000, "gtol": max(tol, 1e-9), "ftol": np.finfo(float).eps, "maxcor": 30}
+    return minimize(objective, start.ravel(), jac=True, method="L-BFGS-B", options=options).x.reshape(start.shape)
+
+
+def _row_products(design: np.ndarray) -> np.ndarray | None:
+    """Outer product of each row with itself, flattened: one matrix product then gives every Hessian."""
+    if design.size * design.shape[1] > _MOST_PRODUCTS:
+        return None
+    return np.einsum("ni,nj->nij", design, design).reshape(len(design), -1)
+
+
+def _objective(theta: np.ndarray, design: np.ndarray, targets: np.ndarray, regularization: float) -> np.ndarray:
+    logits = np.einsum("rcp,np->rnc", theta, design, optimize=True)
+    return _losses(logits, targets).mean(axis=1) + regularization * np.square(theta).sum(axis=(1, 2))
+
+
+def _value_and_slope(
+    theta: np.ndarray, design: np.ndarray, targets: np.ndarray, regularization: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Value and gradient of each student's objective, and the probabilities on which they rest."""
+    logits = np.einsum("rcp,np->rnc", theta, design, optimize=True)
+    value = _losses(logits, targets).mean(axis=1) + regularization * np.square(theta).sum(axis=(1, 2))
+    total = _totals(targets)[..., None]
+    if theta.shape[1] == 1:
+        p = expit(logits)
+        residual = total * p - targets[..., 1:]
+    else:
+        p = softmax(logits, axis=2)
+        residual = total * p - targets
+    slope = np.einsum("rnc,np->rcp", residual, design, optimize=True) / len(design) + 2 * regularization * theta
+    return value, slope, p
+
+
+def _derivatives(
+    theta: np.ndarray, design: np.ndarray, products: np.ndarray | None, targets: np.ndarray, regularization: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Value, gradient and Hessian of each student's objective."""
+    n_students, n_outputs, width = theta.shape
+    value, slope, p = _value_and_slope(theta, design, targets, regularization)
+    total = _totals(targets)[..., None]
+    if n_outputs == 1:
+        weights = (total * p * (1 - p))[..., None]
+    else:
+        weights = -total[..., None] * p[..., :, None] * p[..., None, :]
+        diagonal = np.arange(n_outputs)
+        weights[..., diagonal, diagonal] += total * p
+    flat = np.moveaxis(weights, 1, -1).reshape(-1, len(design))
+    if products is None:
+        blocks = np.stack([(design * w[:, None]).T @ design for w in flat])
+    else:
+        blocks = flat @ products
+    size = n_outputs * width
+    curvature = (
+        (blocks / len(design))
+        .reshape(n_students, n_outputs, n_outputs, width, width)
+        .transpose(0, 1, 3, 2, 4)
+        .reshape(n_students, size, size)
+    )
+    curvature[:, np.arange(size), np.arange(size)] += 2 * regularization
+    return value, slope, curvature
+
+
+def _newton_step(slope: np.ndarray, curvature: np.ndarray, convex: bool) -> np.ndarray:
+    """Solve for the step, after lifting a Hessian with negative eigenvalues to a positive one."""
+    flat = slope.reshape(len(slope), -1, 1)
+    if convex or _positive(curvature):
+        return -np.linalg.solve(curvature, flat).reshape(slope.shape)
+    values, vectors = np.linalg.eigh(curvature)
+    lifted = np.maximum(np.abs(values), 1e-6 * np.abs(values).max(axis=1, keepdims=True))
+    return -(vectors @ ((np.swapaxes(vectors, 1, 2) @ flat) / lifted[..., None])).reshape(slope.shape)
+
+
+def _positive(curvature: np.ndarray) -> bool:
+    try:
+        np.linalg.cholesky(curvature)
+    except np.linalg.LinAlgError:
+        return False
+    return True
+
+
+def _line_search(
+    theta: np.ndarray,
+    step: np.ndarray,
+    value: np.ndarray,
+    slope: np.ndarray,
+    design: np.ndarray,
+    targets: np.ndarray,
+    regularization: float,
+) -> np.ndarray:
+    """Halve each student's step until its objective falls enough."""
+    promised = (slope * step).sum(axis=(1, 2))
+    length = np.ones(len(theta))
+    waiting = np.arange(len(theta))
+    # Near the optimum the objective is flat to the last digit: allow for its rounding.
+    slack = 8 * np.finfo(float).eps * np.maximum(np.abs(value), 1.0)
+    for _ in range(_MOST_HALVINGS):
+        trial = theta[waiting] + length[waiting, None, None] * step[waiting]
+        reached = _objective(trial, design, targets[waiting], regularization)
+        limit = value[waiting] + _ARMIJO * length[waiting] * promised[waiting] + slack[waiting]
+        waiting = waiting[~(reached <= limit)]
+        if not waiting.size:
+            break
+        length[waiting] /= 2
+    length[waiting] = 0.0
+    return theta + length[:, None, None] * step

@@ -5,13 +5,22 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from joblib import Parallel, delayed
+from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags
+from sklearn.utils.validation import has_fit_parameter
 
+from skfairdp._base import dense
+from skfairdp._sklearn import routing_enabled
 from skfairdp.random import RandomStream, clone_with_seed
 
 _ROWS_AT_ONCE = 1 << 14
+#: Values that are held as an array at a time where rows are sparse, or copied for networks.
+_VALUES_AT_ONCE = 1 << 24
 
 
 @dataclass(frozen=True)
@@ -24,12 +33,71 @@ class NetworkSettings:
     learning_rate: float
 
 
+@dataclass(frozen=True)
+class RowReader:
+    """How rows reach the teachers: scaled by what public rows say, and dense unless sparse ones are welcome.
+
+    Attributes
+    ----------
+    scaler : fitted transformer or None
+        It returns arrays.
+    names : ndarray of str or None
+        Column names that the scaler was fitted with.
+    keeps_sparse : bool
+        Whether rows without a scaler may stay sparse.
+    """
+
+    scaler: Any = None
+    names: np.ndarray | None = None
+    keeps_sparse: bool = False
+
+    def __call__(self, X: Any) -> Any:
+        """Return rows as a teacher gets them."""
+        if self.scaler is not None:
+            return np.asarray(self.scaler.transform(with_names(X, self.names)))
+        return X if self.keeps_sparse else dense(X)
+
+
+def with_names(X: Any, names: np.ndarray | None) -> Any:
+    """Give rows back the column names that they came with; sparse matrices have none."""
+    return X if names is None or sparse.issparse(X) else pd.DataFrame(X, columns=names)
+
+
+def takes_sparse(model: Any) -> bool:
+    """Whether a classifier says that it can be fitted on sparse rows."""
+    return hasattr(model, "__sklearn_tags__") and bool(get_tags(model).input_tags.sparse)
+
+
+def fit_with_weights(model: Any, X: Any, y: np.ndarray, weight: np.ndarray | None) -> Any:
+    """Fit a classifier, with weights where there are some; :func:`check_weighable` has said that it takes them."""
+    return model.fit(X, y) if weight is None else model.fit(X, y, **{_weight_argument(model): weight})
+
+
+def check_weighable(model: Any, name: str, reason: str) -> None:
+    """Refuse a classifier that cannot weigh rows, and say what wants it to."""
+    if not _weight_argument(model):
+        raise ValueError(
+            f"{name} must accept sample_weight in fit to {reason}, which {type(model).__name__} does not; choose "
+            f"another {name}."
+        )
+
+
+def _weight_argument(model: Any) -> str:
+    """Return what the weights of rows are called in ``fit``; empty if it takes none."""
+    if has_fit_parameter(model, "sample_weight"):
+        return "sample_weight"
+    if not isinstance(model, Pipeline) or not has_fit_parameter(model.steps[-1][1], "sample_weight"):
+        return ""
+    # A pipeline passes weights on to the steps that have requested them; without routing, to the step that is named.
+    return "sample_weight" if routing_enabled() else f"{model.steps[-1][0]}__sample_weight"
+
+
 def partition(n_rows: int, n_teachers: int, stream: RandomStream) -> list[np.ndarray]:
     """Divide rows among teachers by their index alone: a random permutation, cut into nearly equal parts.
 
-    Neither a feature nor a label is looked at, so that a row which is replaced by another one stays where it
-    is, and one teacher changes. A partition that is stratified by label or by group would move other rows too,
-    and every teacher could change its vote.
+    Neither a feature nor a label nor a weight is looked at, so that a row which is replaced by another one stays
+    where it is, and one teacher changes. A partition that is stratified by label or by group would move other rows
+    too, and every teacher could change its vote.
 
     Parameters
     ----------
@@ -46,6 +114,39 @@ def partition(n_rows: int, n_teachers: int, stream: RandomStream) -> list[np.nda
     return np.array_split(stream.generator.permutation(n_rows), n_teachers)
 
 
+def weigh_rows(
+    class_indices: np.ndarray, parts: Sequence[np.ndarray], sample_weight: np.ndarray | None, class_weight: Any
+) -> np.ndarray | None:
+    """Weigh each row for the teacher that holds it, without looking at the rows of another teacher.
+
+    Parameters
+    ----------
+    class_indices : ndarray of shape (n_rows,)
+        Classes, as 0, 1, ...
+    parts : list of ndarray
+        The rows of each teacher.
+    sample_weight : ndarray of shape (n_rows,) or None
+        Given weights.
+    class_weight : ndarray of shape (n_classes,), "balanced" or None
+        Factors of the classes. ``"balanced"`` makes the classes of each part weigh the same: frequencies over all
+        private rows would let one label change every teacher.
+
+    Returns
+    -------
+    ndarray of shape (n_rows,) or None
+        ``None`` if all rows weigh the same.
+    """
+    weight = np.ones(len(class_indices)) if sample_weight is None else sample_weight.astype(np.float64)
+    if isinstance(class_weight, np.ndarray):
+        weight = weight * class_weight[class_indices]
+    elif class_weight is not None:
+        for part in parts:
+            totals = np.bincount(class_indices[part], weights=weight[part])
+            share = np.divide(1.0, totals * (totals > 0).sum(), out=np.zeros_like(totals), where=totals > 0)
+            weight[part] *= totals.sum() * share[class_indices[part]]
+    return None if (weight == 1).all() else weight
+
+
 @dataclass(frozen=True)
 class Teachers:
     """Trained teachers.
@@ -55,9 +156,12 @@ class Teachers:
     models : NetworkEnsemble or list
         What was trained; teachers whose part holds a single class are not asked.
     constant : ndarray of shape (n_voting,)
-        The class of a part that holds no other; -1 elsewhere.
+        The class of a part that holds no other; -1 elsewhere. A teacher whose rows all have weight 0 abstains, which
+        is written as the number of classes.
     n_classes : int
         Number of classes.
+    read : RowReader
+        How rows are given to the models.
     n_jobs : int or None
         Of joblib, for a list of models.
     """
@@ -65,6 +169,7 @@ class Teachers:
     models: Any
     constant: np.ndarray
     n_classes: int
+    read: RowReader
     n_jobs: int | None = None
 
     @property
@@ -72,18 +177,20 @@ class Teachers:
         """Number of teachers that have at least one row; the others abstain."""
         return len(self.constant)
 
-    def votes(self, X: np.ndarray) -> np.ndarray:
+    def votes(self, X: Any) -> np.ndarray:
         """Count the votes of all teachers on each row; shape (n_samples, n_classes), integers."""
-        counts = np.empty((len(X), self.n_classes), dtype=np.int64)
-        for start in range(0, len(X), _ROWS_AT_ONCE):
-            ballots = self._ballots(X[start : start + _ROWS_AT_ONCE])
+        n_rows, n_columns = X.shape
+        step = min(_ROWS_AT_ONCE, max(1, _VALUES_AT_ONCE // n_columns)) if sparse.issparse(X) else _ROWS_AT_ONCE
+        counts = np.empty((n_rows, self.n_classes), dtype=np.int64)
+        for start in range(0, n_rows, step):
+            ballots = self._ballots(self.read(X[start : start + step]))
             for c in range(self.n_classes):
-                counts[start : start + _ROWS_AT_ONCE, c] = (ballots == c).sum(axis=0)
+                counts[start : start + step, c] = (ballots == c).sum(axis=0)
         return counts
 
-    def _ballots(self, X: np.ndarray) -> np.ndarray:
+    def _ballots(self, X: Any) -> np.ndarray:
         """Return what each teacher votes for; shape (n_voting, n_samples)."""
-        ballots = np.repeat(self.constant[:, None], len(X), axis=1)
+        ballots = np.repeat(self.constant[:, None], X.shape[0], axis=1)
         undecided = np.flatnonzero(self.constant < 0)
         if isinstance(self.models, list):
             asked = Parallel(n_jobs=self.n_jobs)(delayed(_ballot)(self.models[i], X) for i in undecided)
@@ -95,14 +202,16 @@ class Teachers:
 
 
 def train_teachers(
-    X: np.ndarray,
-    codes: np.ndarray,
+    X: Any,
+    class_indices: np.ndarray,
     parts: Sequence[np.ndarray],
     n_classes: int,
     *,
     estimator: Any,
     networks: NetworkSettings,
     stream: RandomStream,
+    read: RowReader,
+    weight: np.ndarray | None = None,
     n_jobs: int | None = None,
     verbose: int = 0,
 ) -> Teachers:
@@ -110,9 +219,9 @@ def train_teachers(
 
     Parameters
     ----------
-    X : ndarray of shape (n_rows, n_features)
+    X : ndarray or sparse matrix of shape (n_rows, n_features)
         Private rows.
-    codes : ndarray of shape (n_rows,)
+    class_indices : ndarray of shape (n_rows,)
         Their classes, as 0, 1, ...
     parts : list of ndarray
         The rows of each teacher.
@@ -124,6 +233,10 @@ def train_teachers(
         Of these networks.
     stream : RandomStream
         Every teacher gets a seed of its own from it, which does not depend on any row.
+    read : RowReader
+        How rows are given to the models, a part at a time.
+    weight : ndarray of shape (n_rows,) or None
+        Weights of rows. A row of weight 0 is left out by its teacher, and moves no other row.
     n_jobs, verbose : int
         Of joblib.
 
@@ -133,62 +246,108 @@ def train_teachers(
     """
     if estimator is not None and any(isinstance(part, FrozenEstimator) for part in _parts(estimator)):
         raise ValueError("estimator holds a FrozenEstimator: teachers must learn from their own rows alone.")
-    voting = [part for part in parts if len(part)]
-    constant = np.array([codes[part[0]] if (codes[part] == codes[part[0]]).all() else -1 for part in voting])
-    models: Any
-    if estimator is None:
-        models = _train_networks(X, codes, voting, n_classes, networks, stream) if (constant < 0).any() else []
-    else:
+    voting = [part if weight is None else part[weight[part] > 0] for part in parts if len(part)]
+    constant = np.array([_only_class(class_indices[part], n_classes) for part in voting])
+    models: Any = []
+    if estimator is not None:
         seeds = stream.uint32(len(voting)).tolist()
         models = Parallel(n_jobs=n_jobs, verbose=verbose)(
-            delayed(_train_one)(estimator, X[part], codes[part], seed) if fixed < 0 else delayed(_nobody)()
+            delayed(_train_one)(
+                estimator, read(X[part]), class_indices[part], None if weight is None else weight[part], seed
+            )
+            if fixed < 0
+            else delayed(_nobody)()
             for part, seed, fixed in zip(voting, seeds, constant)
         )
-    return Teachers(models, constant, n_classes, n_jobs)
+    elif (constant < 0).any():
+        # Padded to the longest part with its rows of weight 0: weights must not change what other teachers draw.
+        longest = max(len(part) for part in parts)
+        models = _train_networks(X, class_indices, voting, longest, n_classes, networks, stream, read, weight)
+    return Teachers(models, constant, n_classes, read, n_jobs)
+
+
+def _only_class(class_indices: np.ndarray, n_classes: int) -> int:
+    """Return the class of a part that holds no other, -1 if there are several, and the number of classes if none."""
+    if not len(class_indices):
+        return n_classes
+    return int(class_indices[0]) if (class_indices == class_indices[0]).all() else -1
 
 
 def _parts(estimator: BaseEstimator) -> list[Any]:
     return [estimator, *(estimator.get_params(deep=True).values() if hasattr(estimator, "get_params") else ())]
 
 
+class _SpawnedStreams:
+    """Hands out streams that were spawned before: how teachers are cut into blocks then changes no draw."""
+
+    def __init__(self, streams: list[RandomStream]):
+        self.streams = streams
+
+    def spawn(self, n: int) -> list[RandomStream]:
+        """Return the streams, one for each of n teachers."""
+        return self.streams[:n]
+
+
 def _train_networks(
-    X: np.ndarray,
-    codes: np.ndarray,
+    X: Any,
+    class_indices: np.ndarray,
     parts: list[np.ndarray],
+    longest: int,
     n_classes: int,
     networks: NetworkSettings,
     stream: RandomStream,
+    read: RowReader,
+    weight: np.ndarray | None,
 ) -> Any:
-    from skfairdp.neural import train_ensemble
+    """Train blocks of teachers, so that their rows, padded to the same number, are not all dense at once."""
+    from skfairdp.neural import NetworkEnsemble, train_ensemble
 
-    longest = max(len(part) for part in parts)
-    rows = np.zeros((len(parts), longest, X.shape[1]), dtype=np.float32)
-    targets = np.zeros((len(parts), longest, n_classes), dtype=np.float32)
-    present = np.zeros((len(parts), longest), dtype=bool)
-    for i, part in enumerate(parts):
-        rows[i, : len(part)] = X[part]
-        targets[i, np.arange(len(part)), codes[part]] = 1
-        present[i, : len(part)] = True
-    return train_ensemble(
-        rows,
-        targets,
-        present,
-        hidden_sizes=networks.hidden_sizes,
-        max_epochs=networks.max_epochs,
-        batch_size=networks.batch_size,
-        learning_rate=networks.learning_rate,
-        weight_decay=1e-4,
-        stream=stream,
-    )
+    streams = stream.spawn(len(parts))
+    step = max(1, _VALUES_AT_ONCE // (longest * X.shape[1]))
+    found = []
+    for start in range(0, len(parts), step):
+        block = parts[start : start + step]
+        rows = np.zeros((len(block), longest, X.shape[1]), dtype=np.float32)
+        targets = np.zeros((len(block), longest, n_classes), dtype=np.float32)
+        present = np.zeros((len(block), longest), dtype=bool)
+        for i, part in enumerate(block):
+            if not len(part):
+                continue
+            rows[i, : len(part)] = read(X[part])
+            # Weights have mean 1 in each part, so that the penalty on the network's weights means the same.
+            factor = 1.0 if weight is None else weight[part] / weight[part].mean()
+            targets[i, np.arange(len(part)), class_indices[part]] = factor
+            present[i, : len(part)] = True
+        ready: Any = _SpawnedStreams(streams[start : start + step])
+        found.append(
+            train_ensemble(
+                rows,
+                targets,
+                present,
+                hidden_sizes=networks.hidden_sizes,
+                max_epochs=networks.max_epochs,
+                batch_size=networks.batch_size,
+                learning_rate=networks.learning_rate,
+                weight_decay=1e-4,
+                stream=ready,
+            )
+        )
+    if len(found) == 1:
+        return found[0]
+    layers = [
+        tuple(np.concatenate(tensors) for tensors in zip(*(getattr(one, kind) for one in found)))
+        for kind in ("weights", "biases")
+    ]
+    return NetworkEnsemble(*layers)
 
 
-def _train_one(estimator: BaseEstimator, X: np.ndarray, codes: np.ndarray, seed: int) -> Any:
-    return clone_with_seed(estimator, seed, overwrite=True).fit(X, codes)
+def _train_one(estimator: BaseEstimator, X: Any, class_indices: np.ndarray, weight: Any, seed: int) -> Any:
+    return fit_with_weights(clone_with_seed(estimator, seed, overwrite=True), X, class_indices, weight)
 
 
 def _nobody() -> None:
     """Stand in for a teacher that knows one class only."""
 
 
-def _ballot(model: Any, X: np.ndarray) -> np.ndarray:
+def _ballot(model: Any, X: Any) -> np.ndarray:
     return np.asarray(model.predict(X))

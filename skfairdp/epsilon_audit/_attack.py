@@ -1,18 +1,144 @@
-"""One pair of inputs under attack: its releases, how they are scored, and how much the pair promises."""
+"""Drawing many releases of two inputs, scoring them, and telling which pair of inputs promises most.
 
-from collections.abc import Callable
+One call with many equal rows is as many independent releases, which is what makes an audit fast.
+"""
+
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
+from scipy import sparse
 
-from skfairdp.epsilon_audit._bounds import choose_event
-from skfairdp.epsilon_audit._dependence import MAX_ROWS, Run, describe
-from skfairdp.epsilon_audit._distinguishers import train_distinguishers
-from skfairdp.epsilon_audit._draws import Draws, check_different, is_mechanism
-from skfairdp.epsilon_audit._quick_scores import Score, least_varying_column, train_quick
-from skfairdp.epsilon_audit._worst_case import pair_that_moves
-from skfairdp.random import RandomStream
+from skfairdp.epsilon_audit._certified_bounds import choose_event
+from skfairdp.epsilon_audit._distinguishers import Score, least_varying_column, train_distinguishers, train_quick
+from skfairdp.epsilon_audit._row_dependence import MAX_ROWS, Run, describe
+from skfairdp.epsilon_audit._worst_case_pairs import pair_that_moves
+from skfairdp.random import RandomStream, random_stream
+
+# -- drawing releases -------------------------------------------------------------------------------------------------
+
+
+#: Values per call; keeps a block of inputs small enough for the cache and for wide outputs.
+_VALUES_PER_CALL = 400_000
+
+
+def release_function(release: Any) -> Callable[[Any], Any]:
+    """Find what an object releases: its ``transform``, its ``predict_proba``, or what it returns when called.
+
+    A mechanism, which has a method ``release(X, stream)``, draws from the operating system.
+    """
+    for method in ("transform", "predict_proba"):
+        if callable(getattr(release, method, None)):
+            return getattr(release, method)
+    if is_mechanism(release):
+        stream = random_stream(None)
+        return lambda X: release.release(X, stream)
+    if callable(release):
+        return release
+    raise TypeError(
+        "release must be a fitted transformer, a classifier with transform or predict_proba, a mechanism, or a "
+        f"function of rows; got {release!r} of type {type(release).__name__}."
+    )
+
+
+def is_mechanism(release: Any) -> bool:
+    """Whether this is the mechanism itself, which draws from a stream it is given, rather than an estimator."""
+    return all(callable(getattr(release, name, None)) for name in ("release", "log_likelihood_ratio"))
+
+
+def check_different(x: Any, x_prime: Any) -> None:
+    """Refuse a pair that cannot show anything."""
+    if isinstance(x, str) != isinstance(x_prime, str):
+        raise ValueError("x and x_prime must both be documents, or both be rows of values.")
+    if not isinstance(x, str) and x.shape != x_prime.shape:
+        raise ValueError(f"x and x_prime must have equally many values; got {x.size} and {x_prime.size}.")
+    if isinstance(x, str):
+        same = x == x_prime
+    else:
+        same = all(a == b or (a != a and b != b) for a, b in zip(x.tolist(), x_prime.tolist()))
+    if same:
+        raise ValueError("x and x_prime are equal: no release can tell them apart. Give two different records.")
+
+
+class Draws:
+    """Independent releases of one record.
+
+    Parameters
+    ----------
+    function : callable
+        Rows in, one output per row.
+    record : str or ndarray of shape (n_features,)
+        What is released again and again.
+    rows_per_call : int or None
+        How many rows to hand over in one call; ``None`` for as many as fit into a block.
+    columns : list of str or None
+        The feature names that the release was fitted with.
+    """
+
+    def __init__(
+        self,
+        function: Callable[[Any], Any],
+        record: Any,
+        rows_per_call: int | None = None,
+        columns: list[str] | None = None,
+    ):
+        self._function = function
+        self._record = record
+        size = len(record.split()) + 1 if isinstance(record, str) else record.size
+        self.rows_per_call = rows_per_call or max(1, _VALUES_PER_CALL // size)
+        self._columns = columns
+
+    def blocks(self, n: int) -> Iterator[np.ndarray]:
+        """Yield ``n`` releases in blocks, as arrays of shape (rows, n_values), or (rows,) of strings."""
+        while n > 0:
+            rows = min(n, self.rows_per_call)
+            yield read_outputs(self._function(self._inputs(rows)), rows)
+            n -= rows
+
+    def take(self, n: int) -> np.ndarray:
+        """Return ``n`` releases in one array."""
+        return np.concatenate(list(self.blocks(n)))
+
+    def _inputs(self, rows: int) -> Any:
+        if isinstance(self._record, str):
+            return [self._record] * rows
+        tiled = np.repeat(self._record[np.newaxis], rows, axis=0)
+        return tiled if self._columns is None else pd.DataFrame(tiled, columns=self._columns)
+
+
+def _is_tokens(row: Any) -> bool:
+    return isinstance(row, list | tuple) and all(isinstance(token, str) for token in row)
+
+
+def read_outputs(outputs: Any, rows: int) -> np.ndarray:
+    """Turn what a release returned into float64 rows, or into one string for each row."""
+    if sparse.issparse(outputs):
+        outputs = outputs.toarray()
+    elif hasattr(outputs, "to_numpy"):
+        outputs = outputs.to_numpy()
+    elif isinstance(outputs, list) and outputs and all(_is_tokens(row) for row in outputs):
+        outputs = [" ".join(row) for row in outputs]
+    array = np.asarray(outputs)
+    if array.ndim == 0 or len(array) != rows:
+        shape = array.shape
+        raise ValueError(f"release must return one output per row: {rows} rows were given, shape {shape} came back.")
+    array = array.reshape(rows, -1)
+    if array.dtype.kind == "c":
+        array = np.concatenate([array.real, array.imag], axis=1)
+    if array.dtype.kind in "biuf":
+        return array.astype(np.float64, copy=False)
+    if array.dtype.kind == "O" and all(isinstance(value, int | float | np.number) for value in array[0]):
+        return array.astype(np.float64)
+    if array.shape[1] == 1:
+        return array[:, 0].astype(str)
+    # several categories in a row: each becomes a token that tells its column
+    return np.array([" ".join(f"{j}={value}" for j, value in enumerate(row)) for row in array.tolist()], dtype=str)
+
+
+# -- one pair of inputs under attack ----------------------------------------------------------------------------------
+
 
 _SCORES = ("auto", "likelihood", "trained", "all")
 #: A distinguisher is trained on at most this many releases of each input, and this many values in all.
@@ -49,7 +175,7 @@ class Scoring:
         if score not in _SCORES:
             raise ValueError(f"score must be a function of the outputs or one of {_SCORES}; got {score!r}.")
         ratio = getattr(release, "log_likelihood_ratio", None)
-        if is_mechanism(release):  # which takes tables only
+        if is_mechanism(release):  # its ratio takes tables, not single rows
             ratio = _of_tables(release.log_likelihood_ratio)
         if score == "likelihood" and ratio is None:
             raise ValueError(
@@ -69,8 +195,11 @@ class Attack:
     function : callable
         Rows in, one output per row.
     x, x_prime : str or ndarray of shape (n_features,)
+        The two inputs.
     scoring : Scoring
+        What orders the outputs.
     rows_per_call : int or None
+        How many rows to hand over in one call; ``None`` for as many as fit into a block.
     columns : list of str or None
         The feature names that the release was fitted with.
     """
@@ -98,7 +227,7 @@ class Attack:
         return at_x, at_x_prime
 
     def room(self) -> int:
-        """How many releases to keep at once; if none was seen yet, one of each input is drawn to see how wide it is."""
+        """Return how many releases to keep at once, after a draw of each input if the width is unknown."""
         if self._form is None:
             self.take(1)
         return max(_MIN_TRAINING_ROWS, _MAX_TRAINING_VALUES // max((1, *self._form[0])))
@@ -144,10 +273,7 @@ class Attack:
         return {**self._fixed_scores(), **learned}, n_training
 
     def promise(self, n: int, stream: RandomStream, alpha: float, delta: float) -> tuple[float, np.ndarray]:
-        """How large a bound ``n`` releases of each input suggest, and those of x.
-
-        The slow distinguishers are not asked.
-        """
+        """Return the bound that ``n`` releases of each input suggest, by quick scores alone, and the releases of x."""
         at_x, at_x_prime = outputs = self.take(n)
         scores = self._fixed_scores()
         if self._scoring.learns != "nothing":
@@ -180,12 +306,15 @@ def most_promising(
     Parameters
     ----------
     attacks : list of Attack
+        What to compare.
     again : callable
         Makes an attack on another pair.
     n : int
         Releases of each input that the comparison may use.
     stream : RandomStream
+        For scores that are learned.
     alpha, delta : float
+        As in :func:`certified_epsilon`.
 
     Returns
     -------
@@ -206,7 +335,7 @@ def most_promising(
 
 
 def _suspect(attacks: list[Attack], outputs: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """The pair that moves the coordinate which varies least, unless it is there already, or outputs are no rows."""
+    """Return the pair that differs in the least varying column alone; None if there is none, or it is there already."""
     pairs = [(one.x, one.x_prime) for one in attacks]
     if outputs.dtype.kind != "f" or outputs.shape[1] != np.size(pairs[0][0]):
         return None
@@ -225,7 +354,7 @@ def _apply(function: Score, outputs: np.ndarray, name: str) -> np.ndarray:
             f"score ({name}) must return one number per output: {len(outputs)} outputs were given, {len(values)} "
             "numbers came back."
         )
-    # nan gets a place in the order, so that an output that cannot be scored is an event like any other
+    # Outputs that cannot be scored (nan) come first in the order, so that an event can be made of them too.
     missing = np.isnan(values)
     return np.where(missing, -np.inf, values) if missing.any() else values
 

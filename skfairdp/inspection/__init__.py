@@ -1,6 +1,7 @@
 """Pictures, in scikit-learn's manner: ``XDisplay.from_...`` computes and draws, and imports matplotlib then."""
 
 from skfairdp.inspection._group_rates_display import GroupRatesDisplay
+from skfairdp.inspection._leakage_display import LeakageDisplay
 from skfairdp.inspection._pate_displays import (
     BoundaryDisplay,
     FlippingDisplay,
@@ -18,6 +19,7 @@ __all__ = [
     "FlippingDisplay",
     "GroupRatesDisplay",
     "InputNormDisplay",
+    "LeakageDisplay",
     "PATESweepDisplay",
     "PrivacyCurveDisplay",
     "RepresentationDisplay",

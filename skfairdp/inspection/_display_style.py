@@ -1,5 +1,6 @@
 """How our pictures look: a palette that colour-blind readers can tell apart, quiet axes, and rows of panels."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,60 @@ def quieten(ax: Any) -> None:
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(True, color="0.9", linewidth=0.8)
     ax.set_axisbelow(True)
+
+
+def shortened(text: Any, most: int = 24) -> str:
+    """Write a label of at most ``most`` characters, none of which moves what follows."""
+    shown = "".join(character if character.isprintable() else "�" for character in str(text))
+    return shown if len(shown) <= most else shown[: most - 1] + "…"
+
+
+#: Where a label may stand beside its point: offset in points, horizontal and vertical alignment. The first that is
+#: free is taken; those farther away come last.
+_PLACES = (
+    (10, 0, "left", "center"),
+    (-10, 0, "right", "center"),
+    (0, 9, "center", "bottom"),
+    (0, -9, "center", "top"),
+    (7, 7, "left", "bottom"),
+    (-7, 7, "right", "bottom"),
+    (7, -7, "left", "top"),
+    (-7, -7, "right", "top"),
+    (0, 24, "center", "bottom"),
+    (0, -24, "center", "top"),
+    (10, 24, "left", "bottom"),
+    (10, -24, "left", "top"),
+)
+
+
+def label_points(ax: Any, points: Sequence[tuple[float, float]], labels: Sequence[str]) -> None:
+    """Write a label beside each point, where it hides neither another label nor a point, if there is such a place.
+
+    Call it last: the places are found in the axes as they are then.
+    """
+    ax.figure.draw_without_rendering()  # now the limits and the layout are known
+    unit = ax.figure.dpi / 72  # pixels of a point
+    places = ax.transData.transform(np.asarray(points, dtype=float).reshape(-1, 2))
+    frame = ax.get_window_extent()
+    taken = [np.array([x - 7 * unit, y - 7 * unit, x + 7 * unit, y + 7 * unit]) for x, y in places]
+    for (x, y), point, text in zip(places, points, labels):
+        note = ax.annotate(shortened(text), point, xytext=(0, 0), textcoords="offset points")
+        note.set_in_layout(False)
+        extent = note.get_window_extent()
+        best_cost, best_box = None, taken[0]
+        for dx, dy, horizontal, vertical in _PLACES:
+            left = x + dx * unit - {"left": 0.0, "center": 0.5, "right": 1.0}[horizontal] * extent.width
+            low = y + dy * unit - {"bottom": 0.0, "center": 0.5, "top": 1.0}[vertical] * extent.height
+            box = np.array([left, low, left + extent.width, low + extent.height])
+            hidden = sum(bool((box[:2] < other[2:]).all() and (other[:2] < box[2:]).all()) for other in taken)
+            outside = left < frame.x0 or box[2] > frame.x1 or low < frame.y0 or box[3] > frame.y1
+            cost = hidden + 3 * outside  # a label that leaves the axes is worse than one that touches two others
+            if best_cost is None or cost < best_cost:
+                best_cost, best_box = cost, box
+                note.set_position((dx, dy))
+                note.set_horizontalalignment(horizontal)
+                note.set_verticalalignment(vertical)
+        taken.append(best_box)
 
 
 class PanelDisplay:

@@ -1,16 +1,22 @@
 """The rates of every group, with their intervals."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from skfairdp.inspection._display_style import axes_of, colour_of, marker_of, quieten
+from skfairdp.inspection._display_style import axes_of, colour_of, marker_of, quieten, shortened
 from skfairdp.metrics import group_rates
+
+_NAMES = {"tpr": "true positive rate", "fpr": "false positive rate", "selection_rate": "selection rate"}
 
 
 class GroupRatesDisplay:
     """Accuracy, true and false positive rate and selection rate of every group, with intervals.
+
+    The rates of one model are drawn with the groups side by side, those of several models with a line for each group
+    on which the models can be compared.
 
     Make it with :meth:`from_estimator` or :meth:`from_predictions`.
 
@@ -24,6 +30,8 @@ class GroupRatesDisplay:
         Which rates to show.
     pos_label : object
         The class whose rates are shown; ``None`` for the last class.
+    model : str or None
+        The column with the name of the model, where the table is of several models.
 
     Attributes
     ----------
@@ -46,11 +54,13 @@ class GroupRatesDisplay:
         *,
         rates: tuple[str, ...] = ("accuracy", "tpr", "fpr", "selection_rate"),
         pos_label: Any = None,
+        model: str | None = None,
     ):
         self.table = table
         self.names = names
         self.rates = rates
         self.pos_label = pos_label
+        self.model = model
 
     @classmethod
     def from_estimator(
@@ -121,8 +131,10 @@ class GroupRatesDisplay:
 
         Parameters
         ----------
-        y_true, y_pred : array-like of shape (n_samples,)
-            True and predicted labels.
+        y_true : array-like of shape (n_samples,)
+            True labels.
+        y_pred : array-like of shape (n_samples,), or dict of str to array-like
+            Predicted labels; a dict compares the models that its keys name.
         sensitive_features : array-like
             One column or several, which are crossed.
         rates : tuple of {"accuracy", "tpr", "fpr", "selection_rate"}
@@ -140,14 +152,21 @@ class GroupRatesDisplay:
         -------
         GroupRatesDisplay
         """
-        table = group_rates(
-            y_true,
-            y_pred,
-            sensitive_features=sensitive_features,
-            interval=interval,
-            confidence_level=confidence_level,
-            form="long",
-        )
+        several = isinstance(y_pred, Mapping)
+        tables = {
+            name: group_rates(
+                y_true,
+                predicted,
+                sensitive_features=sensitive_features,
+                interval=interval,
+                confidence_level=confidence_level,
+                form="long",
+            )
+            for name, predicted in (y_pred.items() if several else [(None, y_pred)])
+        }
+        # In brackets, so that it is not the name of a sensitive column.
+        frames = [frame.assign(**{"(model)": name}) for name, frame in tables.items()]
+        table = pd.concat(frames, ignore_index=True)
         known = set(table["rate"])
         if not rates or not set(rates) <= known:
             raise ValueError(f"rates must be chosen from {sorted(known)}; got {rates!r}.")
@@ -156,7 +175,8 @@ class GroupRatesDisplay:
         if pos_label is not None and pos_label not in classes:
             raise ValueError(f"pos_label must be one of the labels {classes}; got {pos_label!r}.")
         shown = classes[-1] if pos_label is None else pos_label
-        return cls(table, names, rates=tuple(rates), pos_label=shown).plot(ax=ax)
+        model = "(model)" if several else None
+        return cls(table, names, rates=tuple(rates), pos_label=shown, model=model).plot(ax=ax)
 
     def plot(self, ax: Any = None) -> "GroupRatesDisplay":
         """Draw.
@@ -172,13 +192,56 @@ class GroupRatesDisplay:
             This object.
         """
         ax = axes_of(ax)
+        if self.model is None:
+            self._draw_one_model(ax)
+        else:
+            self._draw_models(ax)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def _rows_of(self, rows: pd.DataFrame, rate: str) -> pd.DataFrame:
+        """Return the rows of a rate; the accuracy is of all classes, the others of the positive class."""
+        return rows[rows["rate"].eq(rate) & (rows["class"].eq(self.pos_label) | (rate == "accuracy"))]
+
+    def _draw_models(self, ax: Any) -> None:
+        """Draw a line for each rate and group, on which the models lie."""
+        models = list(dict.fromkeys(self.table[self.model]))
+        labels = self.table[list(self.names)].astype(str).agg(" x ".join, axis=1)
+        groups = list(dict.fromkeys(labels))
+        ticks = [label for rate in self.rates for label in (None, *groups)]  # None: a line for the name of the rate
+        offsets = np.linspace(-0.18, 0.18, len(models)) if len(models) > 1 else np.zeros(1)
+        for number, (model, offset) in enumerate(zip(models, offsets)):
+            mine = self.table[self.table[self.model] == model].assign(group_label=labels)
+            places, values, lower, upper = [], [], [], []
+            for block, rate in enumerate(self.rates):
+                for _, row in self._rows_of(mine, rate).iterrows():
+                    places.append(block * (len(groups) + 1) + 1 + groups.index(row["group_label"]) + offset)
+                    values.append(row["value"])
+                    lower.append(row["value"] - row["lower"])
+                    upper.append(row["upper"] - row["value"])
+            style = {"color": colour_of(number), "marker": marker_of(number), "markersize": 7, "linestyle": "none"}
+            ax.errorbar(values, places, xerr=[lower, upper], elinewidth=2.2, label=shortened(model), **style)
+        names = iter(self.rates)
+        texts = [_NAMES.get(rate := next(names), rate) if tick is None else shortened(tick) for tick in ticks]
+        ax.set_yticks(range(len(ticks)), texts)
+        for tick, text in zip(ticks, ax.get_yticklabels()):
+            text.set_fontweight("bold" if tick is None else "normal")
+        ax.tick_params(axis="y", length=0)
+        ax.set_ylim(len(ticks) - 0.4, -0.6)
+        ax.set_xlim(-0.02, 1.02)
+        quieten(ax)
+        ax.grid(False, axis="y")
+        ax.spines["left"].set_visible(False)
+        ax.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, 1.0), ncols=len(models))
+
+    def _draw_one_model(self, ax: Any) -> None:
+        """Draw the rates side by side, and in each of them the groups."""
         groups = list(dict.fromkeys(self.table[list(self.names)].itertuples(index=False, name=None)))
         offsets = np.linspace(-0.3, 0.3, len(groups)) if len(groups) > 1 else np.zeros(1)
         for number, (group, offset) in enumerate(zip(groups, offsets)):
             rows = self.table[(self.table[list(self.names)] == list(group)).all(axis=1)]
             for place, rate in enumerate(self.rates):
-                of_class = rows["rate"].eq(rate) & (rows["class"].eq(self.pos_label) | (rate == "accuracy"))
-                row = rows[of_class].iloc[0]
+                row = self._rows_of(rows, rate).iloc[0]
                 # An undefined rate leaves its place empty: it is not 0.
                 ax.errorbar(
                     place + offset,
@@ -191,13 +254,11 @@ class GroupRatesDisplay:
                     linestyle="none",
                     label=" x ".join(map(str, group)) if place == 0 else None,
                 )
-        names = {"tpr": "true\npositive rate", "fpr": "false\npositive rate", "selection_rate": "selection\nrate"}
-        ax.set_xticks(range(len(self.rates)), [names.get(rate, rate) for rate in self.rates])
+        names = [_NAMES.get(rate, rate).replace(" ", "\n", 1) for rate in self.rates]
+        ax.set_xticks(range(len(self.rates)), names)
         ax.set_xlim(-0.5, len(self.rates) - 0.5)
         ax.set_ylim(-0.02, 1.02)
         ax.set_ylabel(f"rate (positive class: {self.pos_label})")
         quieten(ax)
         ax.grid(False, axis="x")
         ax.legend(title=" x ".join(self.names), frameon=False)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from skfairdp.inspection._display_style import COLOUR_MAP, COLOURS, axes_of, quieten
+from skfairdp.inspection._display_style import COLOUR_MAP, COLOURS, axes_of, label_points, quieten
 from skfairdp.model_selection import Metric, Results, undominated
 
 
@@ -26,6 +26,10 @@ class TradeoffDisplay:
         The position of the candidate that a rule chose.
     band : (float, float) or None
         The accuracies among which the rule looked for the fairest.
+    interval : (ndarray, ndarray) or None
+        Lower and upper end of an interval of each candidate's fairness.
+    private : ndarray of bool or None
+        Which candidates have a finite epsilon: they are drawn as squares, and the others as open circles.
 
     Attributes
     ----------
@@ -53,6 +57,8 @@ class TradeoffDisplay:
         labels: Sequence[str] | None = None,
         chosen: int | None = None,
         band: tuple[float, float] | None = None,
+        interval: tuple[np.ndarray, np.ndarray] | None = None,
+        private: np.ndarray | None = None,
     ):
         self.accuracy = accuracy
         self.fairness = fairness
@@ -60,6 +66,8 @@ class TradeoffDisplay:
         self.labels = labels
         self.chosen = chosen
         self.band = band
+        self.interval = interval
+        self.private = private
         self.shown = np.isfinite(accuracy.score) & np.isfinite(fairness.score)
         self.front = np.zeros(len(self.shown), dtype=bool)
         self.front[self.shown] = undominated(np.column_stack([accuracy.score, fairness.score])[self.shown])
@@ -97,7 +105,7 @@ class TradeoffDisplay:
         -------
         TradeoffDisplay
         """
-        return cls._from(cv_results, accuracy, fairness, colour, None, rule, directions, ax)
+        return cls._from(cv_results, accuracy, fairness, colour, None, rule, directions, None, None, ax)
 
     @classmethod
     def from_table(
@@ -110,6 +118,8 @@ class TradeoffDisplay:
         label: str | None = None,
         rule: Any = None,
         directions: Mapping[str, str] | None = None,
+        interval: tuple[str, str] | None = None,
+        epsilon: str | None = None,
         ax: Any = None,
     ) -> "TradeoffDisplay":
         """Draw the rows of a table, one method or candidate each.
@@ -128,6 +138,10 @@ class TradeoffDisplay:
             Marks its choice and, for a relaxation threshold, its band.
         directions : dict of str to {"min", "max"} or None
             Which columns are better small, where the name does not tell.
+        interval : (str, str) or None
+            Names of the columns with the lower and the upper end of an interval of the fairness.
+        epsilon : str or None
+            Name of the column of epsilons: where it is finite, a point is a square, and elsewhere an open circle.
         ax : matplotlib Axes or None
             Where to draw; ``None`` makes a new figure.
 
@@ -135,7 +149,7 @@ class TradeoffDisplay:
         -------
         TradeoffDisplay
         """
-        return cls._from(table, accuracy, fairness, colour, label, rule, directions, ax)
+        return cls._from(table, accuracy, fairness, colour, label, rule, directions, interval, epsilon, ax)
 
     @classmethod
     def _from(
@@ -147,6 +161,8 @@ class TradeoffDisplay:
         label: str | None,
         rule: Any,
         directions: Mapping[str, str] | None,
+        interval: tuple[str, str] | None,
+        epsilon: str | None,
         ax: Any,
     ) -> "TradeoffDisplay":
         # The colour has no direction of its own to be known, and none is needed to show it.
@@ -167,6 +183,8 @@ class TradeoffDisplay:
             labels=None if label is None else [str(text) for text in table[label]],
             chosen=chosen,
             band=band,
+            interval=None if interval is None else tuple(np.asarray(table[end], dtype=float) for end in interval),
+            private=None if epsilon is None else np.isfinite(np.asarray(table[epsilon], dtype=float)),
         ).plot(ax=ax)
 
     def plot(self, ax: Any = None) -> "TradeoffDisplay":
@@ -188,8 +206,16 @@ class TradeoffDisplay:
             ax.axvspan(*self.band, color="0.92", zorder=0, label="relaxation band")
         on_front = np.flatnonzero(self.front)
         on_front = on_front[np.argsort(x[on_front])]
-        ax.plot(x[on_front], y[on_front], color="0.45", linewidth=1.2, zorder=1, label="Pareto front")
-        if self.colour is None:
+        ax.plot(x[on_front], y[on_front], color="0.45", linestyle="--", linewidth=1, zorder=1, label="Pareto front")
+        if self.interval is not None:
+            lower, upper = self.interval
+            ax.vlines(x[self.shown], lower[self.shown], upper[self.shown], color="0.65", linewidth=1.2, zorder=1)
+        if self.private is not None:
+            here, open_ones = self.shown & self.private, self.shown & ~self.private
+            ax.scatter(x[here], y[here], s=60, marker="s", color=COLOURS[2], zorder=2, label="finite epsilon")
+            style = {"facecolors": "white", "edgecolors": COLOURS[0], "linewidths": 2.2}
+            ax.scatter(x[open_ones], y[open_ones], s=60, zorder=2, label="no privacy", **style)
+        elif self.colour is None:
             ax.scatter(x[self.shown], y[self.shown], s=45, color=COLOURS[0], zorder=2)
         else:
             points = ax.scatter(
@@ -214,13 +240,14 @@ class TradeoffDisplay:
                 zorder=3,
                 label="chosen",
             )
-        for k in np.flatnonzero(self.shown) if self.labels is not None else ():
-            ax.annotate(self.labels[k], (x[k], y[k]), xytext=(6, 5), textcoords="offset points", fontsize="small")
         ax.set_xlabel(_readable(self.accuracy.name))
         ax.set_ylabel(f"{_readable(self.fairness.name)}{' (smaller is fairer)' if self.fairness.negated else ''}")
         ax.margins(0.12)
         quieten(ax)
         ax.legend(frameon=False)
+        if self.labels is not None:
+            shown = np.flatnonzero(self.shown)
+            label_points(ax, [(x[k], y[k]) for k in shown], [self.labels[k] for k in shown])
         self.ax_, self.figure_ = ax, ax.figure
         return self
 

@@ -1,61 +1,60 @@
-"""Mechanisms: pure functions on arrays that add the noise, and know what it costs."""
+"""Mechanisms: what draws the noise and knows its price; functions on arrays, and one frozen object for each release."""
 
-from skfairdp.mechanisms._allocation import (
+from skfairdp.mechanisms._bit_allocation import (
     allocate_posterior,
     allocate_unbiased,
-    allocated_channel,
+    allocated_bit_mechanism,
     posterior_error,
     unbiased_error,
 )
-from skfairdp.mechanisms._bits import bit_names, bit_weights, check_bit_counts, decode_bits, encode_bits
+from skfairdp.mechanisms._bit_mechanism import (
+    BitMechanism,
+    largest_randomization_factor,
+    ome_mechanism,
+    oue_mechanism,
+    published_bit_mechanism,
+    randomised_response,
+    sue_mechanism,
+)
 from skfairdp.mechanisms._bounded_sums import BoundedSums, bounded_sums
-from skfairdp.mechanisms._codes import CodeMechanism, code_mechanism, code_probabilities, draw_codes
-from skfairdp.mechanisms._dropout import SensitiveWords, dropout_count, mask_words
-from skfairdp.mechanisms._farthest import farthest_pairs
-from skfairdp.mechanisms._fixed_point import FixedPointBits
-from skfairdp.mechanisms._gaussian import rounded_gaussian
-from skfairdp.mechanisms._gaussian_release import GaussianMechanism, gaussian_mechanism, gaussian_release
-from skfairdp.mechanisms._laplace import discrete_laplace
-from skfairdp.mechanisms._laplace_release import (
+from skfairdp.mechanisms._code_mechanism import CodeMechanism, code_mechanism, code_probabilities, draw_codes
+from skfairdp.mechanisms._fixed_point_bits import (
+    FixedPointBits,
+    bit_weights,
+    decode_bits,
+    encode_bits,
+    posterior_estimate,
+    posterior_means,
+)
+from skfairdp.mechanisms._gaussian_mechanism import (
+    GaussianMechanism,
+    gaussian_mechanism,
+    gaussian_release,
+    rounded_gaussian,
+)
+from skfairdp.mechanisms._laplace_mechanism import (
     LaplaceMechanism,
+    discrete_laplace,
     exact_laplace_epsilon,
     laplace_mechanism,
     laplace_release,
 )
+from skfairdp.mechanisms._masked_words import SensitiveWords, mask_words
 from skfairdp.mechanisms._mechanism import Mechanism, OpenMechanism
-from skfairdp.mechanisms._normalise import l1_sensitivity, l2_sensitivity, normalise, normalise_to_grid
-from skfairdp.mechanisms._posterior import posterior_estimate, posterior_means
-from skfairdp.mechanisms._protocols import (
-    largest_randomization_factor,
-    ome_channel,
-    oue_channel,
-    published_channel,
-    sue_channel,
-)
-from skfairdp.mechanisms._randomised_response import (
-    BLOCK_BITS,
-    BinaryChannel,
-    channel_from_logits,
-    channel_loss,
-    randomised_response,
-)
-from skfairdp.mechanisms._vote_release import VoteMechanism, vote_mechanism
-from skfairdp.mechanisms._votes import (
-    POSTPROCESSES,
+from skfairdp.mechanisms._normalise import l1_sensitivity, l2_sensitivity, normalise
+from skfairdp.mechanisms._row_noise import farthest_pairs
+from skfairdp.mechanisms._vote_mechanism import (
+    VoteMechanism,
     answer_log_probabilities,
     binary_labels,
-    binary_slack,
     hard_labels,
     noisy_votes,
-    normal_quadrature,
     soft_labels,
-    vote_slack,
+    vote_mechanism,
 )
 
 __all__ = [
-    "BLOCK_BITS",
-    "POSTPROCESSES",
-    "BinaryChannel",
+    "BitMechanism",
     "BoundedSums",
     "CodeMechanism",
     "FixedPointBits",
@@ -67,22 +66,16 @@ __all__ = [
     "VoteMechanism",
     "allocate_posterior",
     "allocate_unbiased",
-    "allocated_channel",
+    "allocated_bit_mechanism",
     "answer_log_probabilities",
     "binary_labels",
-    "binary_slack",
-    "bit_names",
     "bit_weights",
     "bounded_sums",
-    "channel_from_logits",
-    "channel_loss",
-    "check_bit_counts",
     "code_mechanism",
     "code_probabilities",
     "decode_bits",
     "discrete_laplace",
     "draw_codes",
-    "dropout_count",
     "encode_bits",
     "exact_laplace_epsilon",
     "farthest_pairs",
@@ -96,20 +89,23 @@ __all__ = [
     "largest_randomization_factor",
     "mask_words",
     "noisy_votes",
-    "normal_quadrature",
     "normalise",
-    "normalise_to_grid",
-    "ome_channel",
-    "oue_channel",
+    "ome_mechanism",
+    "oue_mechanism",
     "posterior_error",
     "posterior_estimate",
     "posterior_means",
-    "published_channel",
+    "published_bit_mechanism",
     "randomised_response",
     "rounded_gaussian",
     "soft_labels",
-    "sue_channel",
+    "sue_mechanism",
     "unbiased_error",
     "vote_mechanism",
-    "vote_slack",
 ]
+
+# For other folders of skfairdp; not public.
+from skfairdp.mechanisms._bit_mechanism import BLOCK_BITS
+from skfairdp.mechanisms._fixed_point_bits import bit_names, check_bit_counts
+from skfairdp.mechanisms._masked_words import dropout_count
+from skfairdp.mechanisms._vote_mechanism import POSTPROCESSES, normal_quadrature

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from skfairdp._validation import check_epsilon
-from skfairdp.accounting import REPLACE_ONE_RECORD, ReleaseEvent
-from skfairdp.mechanisms._laplace import GREATEST_SCALE, LEAST_SCALE, laplace_noise, laplace_scale
+from skfairdp.accounting import REPLACE_ONE_RECORD
+from skfairdp.mechanisms._laplace_mechanism import GREATEST_SCALE, LEAST_SCALE, laplace_noise, laplace_scale
 from skfairdp.mechanisms._mechanism import Mechanism, check_columns
 from skfairdp.random import RandomStream
 
@@ -37,11 +37,6 @@ class BoundedSums(Mechanism):
     epsilon: float
     scale: float
     name = "laplace on sums"
-
-    @property
-    def event(self) -> ReleaseEvent:
-        """A pure loss of epsilon."""
-        return ReleaseEvent(self.epsilon)
 
     @property
     def noise_scale(self) -> float:

@@ -1,4 +1,4 @@
-"""What every mechanism is: one frozen object that knows its price, draws, and can be attacked."""
+"""What every mechanism is: one frozen object that knows its price, draws the noise, and can be audited."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
@@ -13,17 +13,32 @@ from skfairdp.random import RandomStream, SeedIdentity
 class Mechanism(ABC):
     """A way to release values, fixed in every detail that its guarantee depends on.
 
-    An estimator makes one in ``fit`` and holds it as ``mechanism_``. The receipt states its guarantee, the noise is
-    drawn by it, and the auditor attacks it: none of the three can be about something else.
+    An estimator makes one in ``fit`` and keeps it as ``mechanism_``. The receipt states the guarantee of this object,
+    the noise is drawn by it, and an audit attacks it, so that all three are about the same thing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfairdp.mechanisms import Mechanism, laplace_mechanism
+    >>> from skfairdp.random import random_stream
+    >>> mechanism = laplace_mechanism(2.0, "l1", n_features=3)
+    >>> isinstance(mechanism, Mechanism), mechanism.guarantee().epsilon
+    (True, 2.0)
+    >>> mechanism.release(np.ones((5, 3)), random_stream(0)).shape
+    (5, 3)
     """
 
     #: What the receipt calls it.
     name: str
+    #: The worst-case loss of one release.
+    epsilon: float
+    #: What a paper claims for this noise, where that differs from ``epsilon``.
+    published_epsilon: float | None = None
 
     @property
-    @abstractmethod
     def event(self) -> ReleaseEvent:
-        """What one release is, as far as its price depends on it."""
+        """What one release is, as far as its price depends on it; by default a pure loss of ``epsilon``."""
+        return ReleaseEvent(self.epsilon)
 
     def guarantee(self, *, seed: SeedIdentity | None = None, **words: Any) -> PrivacyGuarantee:
         """Write the receipt of one release.
@@ -39,11 +54,12 @@ class Mechanism(ABC):
         -------
         PrivacyGuarantee
         """
-        return PrivacyGuarantee.of(replace(self.event, seed=seed), **{"mechanism": self.name, **words})
+        told = {"mechanism": self.name, "published_epsilon": self.published_epsilon}
+        return PrivacyGuarantee.of(replace(self.event, seed=seed), **{**told, **words})
 
     @abstractmethod
     def check(self, X: Any) -> None:
-        """Raise if ``X`` cannot be released: after this nothing may fail any more, because the price is paid."""
+        """Raise if ``X`` cannot be released. The price is paid after this, so nothing may fail any more."""
 
     @abstractmethod
     def release(self, X: Any, stream: RandomStream) -> Any:
@@ -73,11 +89,7 @@ class OpenMechanism(Mechanism):
 
     n_features: int
     name = "none"
-
-    @property
-    def event(self) -> ReleaseEvent:
-        """An infinite loss."""
-        return ReleaseEvent(np.inf)
+    epsilon = np.inf
 
     def check(self, X: np.ndarray) -> None:
         """Check the number of columns."""
@@ -88,7 +100,7 @@ class OpenMechanism(Mechanism):
         return X.astype(np.float64)
 
     def log_likelihood_ratio(self, y: np.ndarray, x: np.ndarray, x_prime: np.ndarray) -> np.ndarray:
-        """Tell whether rows are equal."""
+        """Compute the ratio: infinite unless the two records are equal."""
         return equality_ratio(y, x, x_prime)
 
     def worst_case_pairs(self, stream: RandomStream | None = None) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -103,6 +115,6 @@ def equality_ratio(y: np.ndarray, x: np.ndarray, x_prime: np.ndarray) -> np.ndar
 
 
 def check_columns(X: Any, n_features: int) -> None:
-    """Refuse anything but a matrix of so many columns."""
+    """Refuse anything but a matrix of ``n_features`` columns."""
     if getattr(X, "ndim", None) != 2 or X.shape[1] != n_features:
         raise ValueError(f"X must have shape (n_samples, {n_features}); got {getattr(X, 'shape', type(X).__name__)}.")

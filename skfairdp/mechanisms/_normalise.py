@@ -165,7 +165,7 @@ def normalise_to_grid(
     --------
     >>> import numpy as np
     >>> from skfairdp.random import random_stream
-    >>> from skfairdp.mechanisms import normalise_to_grid
+    >>> from skfairdp.mechanisms._normalise import normalise_to_grid
     >>> Z = normalise_to_grid(np.array([[0.1, 0.2, -0.7]]), "l1", 256, random_stream(0))
     >>> float(abs(Z).sum())
     256.0

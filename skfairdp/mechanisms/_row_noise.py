@@ -1,4 +1,8 @@
-"""Normalise rows and add noise to every entry: what Laplace and Gaussian releases share."""
+r"""Rows that are normalised and get noise on every entry: what the Laplace and the Gaussian mechanism share.
+
+Beside the mechanism's base class, :func:`farthest_pairs` finds rows that a normalisation puts as far apart as it can:
+the noise hides the difference of two such rows least.
+"""
 
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -6,11 +10,18 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from skfairdp.mechanisms._alias import BLOCK
-from skfairdp.mechanisms._farthest import farthest_pairs
+from skfairdp.mechanisms._alias_table import BLOCK
 from skfairdp.mechanisms._mechanism import Mechanism, check_columns, equality_ratio
-from skfairdp.mechanisms._normalise import add_noise, dense, normalise, normalise_to_grid, shape_of
-from skfairdp.random import RandomStream
+from skfairdp.mechanisms._normalise import (
+    add_noise,
+    check_clip_norm,
+    check_norm,
+    dense,
+    normalise,
+    normalise_to_grid,
+    shape_of,
+)
+from skfairdp.random import RandomStream, random_stream
 
 
 class NoiseSource(Protocol):
@@ -22,7 +33,7 @@ class NoiseSource(Protocol):
 
 @dataclass(frozen=True)
 class RowNoise(Mechanism):
-    """Rows become integers of bounded norm, integer noise is added, and the sum is scaled back.
+    """Base of mechanisms that turn rows into integers of bounded norm, add integer noise, and scale back.
 
     Attributes
     ----------
@@ -117,3 +128,100 @@ class RowNoise(Mechanism):
     def worst_case_pairs(self, stream: RandomStream | None = None) -> list[tuple[np.ndarray, np.ndarray]]:
         """Return records whose normalised rows are as far apart as the normalisation allows."""
         return farthest_pairs(self.norm, self.n_features, noise=self.name, clip_norm=self.clip_norm, stream=stream)
+
+
+def farthest_pairs(
+    norm: str,
+    n_features: int,
+    *,
+    noise: str = "laplace",
+    clip_norm: float = 1.0,
+    stream: RandomStream | None = None,
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return pairs of rows that are hard to hide, the first of them as far apart as the normalisation allows.
+
+    One pair shows the sensitivity, but not every fault: a coordinate that gets too little noise is noticed only in a
+    pair that differs in it. So there are pairs that differ in the first, in the last, and in all coordinates, and some
+    that are drawn at random.
+
+    Parameters
+    ----------
+    norm : {"l1", "l2", "minmax", "clip"}
+        The normalisation.
+    n_features : int
+        The number of columns D.
+    noise : {"laplace", "gaussian"}, default="laplace"
+        Whether distance is meant in the L1 or in the L2 norm.
+    clip_norm : float, default=1.0
+        The radius of the sphere or box, or the length of the min-max interval.
+    stream : RandomStream, optional
+        Draws the random pairs; without it they are always the same.
+
+    Returns
+    -------
+    list of (x, x_prime)
+        Rows of shape (n_features,), already normalised. In short, with unit vectors e and signs s:
+
+        - ``"l1"``: e_1, e_D, s/D and a random point of the sphere, each against its negative. For Laplace noise all
+          are equally far apart; for Gaussian noise only the first two are at the largest distance.
+        - ``"l2"``, Laplace: 1/sqrt(D) and s/sqrt(D) at the largest distance, e_1 and e_D nearer, against their
+          negatives.
+        - ``"l2"``, Gaussian: e_1, e_D, s/sqrt(D) and a random unit vector, against their negatives.
+        - ``"minmax"``: 0/1 patterns against their complements.
+        - ``"clip"``: the corners 1 and s at the largest distance, e_1 and e_D nearer, against their negatives.
+
+    Notes
+    -----
+    **Privacy.** Laplace noise of scale b on each coordinate loses ``sum |x - x_prime| / b`` between two rows, Gaussian
+    noise an amount that grows with the L2 distance over sigma. So the farthest rows lose the whole epsilon.
+    Pairs that are nearer lose less if the noise is right, and may lose most if it is not.
+
+    Examples
+    --------
+    >>> from skfairdp.mechanisms import farthest_pairs
+    >>> farthest_pairs("l1", 3)[:2]
+    [(array([1., 0., 0.]), array([-1.,  0.,  0.])), (array([0., 0., 1.]), array([ 0.,  0., -1.]))]
+    >>> all(abs(x - x_prime).sum() == 4 for x, x_prime in farthest_pairs("minmax", 4))
+    True
+    """
+    radius = check_clip_norm(clip_norm)
+    if noise not in ("laplace", "gaussian"):
+        raise ValueError(f"noise must be 'laplace' or 'gaussian'; got {noise!r}.")
+    if check_norm(norm) == "minmax" and n_features == 1:
+        raise ValueError("n_features must be at least 2 for norm='minmax': a single value always becomes 0.")
+    random = (random_stream(0) if stream is None else stream).generator
+    signs = random.choice([-1.0, 1.0], n_features)
+    first, last = np.zeros((2, n_features))
+    first[0] = last[-1] = 1.0
+    root = np.sqrt(n_features)
+    if norm == "minmax":
+        pattern = (signs + 1) / 2
+        pattern[random.choice(n_features, 2, replace=False)] = 0.0, 1.0  # a constant row has no direction
+        return _distinct([(radius * row, radius * (1 - row)) for row in (1 - first, 1 - last, pattern)])
+    if norm == "l1":
+        rows = [first, last, signs / n_features, signs * random.dirichlet(np.ones(n_features))]
+    elif norm == "clip":
+        rows = [np.ones(n_features), signs, first, last]
+    elif noise == "laplace":
+        rows = [np.ones(n_features) / root, signs / root, first, last]
+    else:
+        direction = random.normal(size=n_features)
+        rows = [first, last, signs / root, direction / np.linalg.norm(direction)]
+    return _distinct([(radius * row, 0.0 - radius * row) for row in rows])
+
+
+def _distinct(pairs: list[tuple[np.ndarray, np.ndarray]]) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Leave out pairs that repeat an earlier one, in either order: with one feature there is only one pair."""
+    kept: list[tuple[np.ndarray, np.ndarray]] = []
+    for x, x_prime in pairs:
+        if not any(np.allclose(x, known) for pair in kept for known in pair):
+            kept.append((x, x_prime))
+    return kept
+
+
+def check_scale(scale: Any, least: float, greatest: float) -> float:
+    """Return the scale of integer noise as a float, or say what is allowed."""
+    value = float(scale)
+    if not least <= value <= greatest:
+        raise ValueError(f"scale must be a finite number in [{least:g}, {greatest:g}]; got {scale!r}.")
+    return value

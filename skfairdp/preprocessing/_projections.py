@@ -1,28 +1,48 @@
 """The linear algebra of concept erasure, on arrays."""
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+from scipy import sparse
+
+from skfairdp._base import dense, dense_blocks
 
 #: Erased rows are rounded to this part of the largest deviation in their column.
 RESOLUTION = 2.0**-40
 
+#: Columns of a sparse matrix that are still accepted: whatever removes a direction from d columns works with d times d
+#: numbers, which are 0.8 GB here, and what comes out of it is dense.
+MOST_SPARSE_COLUMNS = 10_000
 
-def column_means(X: np.ndarray) -> np.ndarray:
+
+def check_width(X: Any, estimator: Any) -> None:
+    """Refuse sparse rows that are too wide to be erased, with advice that works inside a pipeline."""
+    if sparse.issparse(X) and X.shape[1] > MOST_SPARSE_COLUMNS:
+        raise ValueError(
+            f"X is sparse and has {X.shape[1]} columns; {type(estimator).__name__} works with a dense matrix of "
+            f"columns times columns and takes at most {MOST_SPARSE_COLUMNS} sparse ones. Put "
+            "sklearn.decomposition.TruncatedSVD(n_components=...) in front of it in the pipeline, or limit the columns "
+            "where they are made (TfidfVectorizer(max_features=...), OneHotEncoder(max_categories=...))."
+        )
+
+
+def column_means(X: Any) -> np.ndarray:
     """Return the mean of each column.
 
-    Taken about the first row: a large offset then does not eat the digits, and the mean of a constant
-    column is exactly its value.
+    Taken about the first row: a large offset then costs no precision, and the mean of a constant column is exactly
+    its value.
     """
-    with np.errstate(over="ignore", invalid="ignore"):  # centre says it in words
-        return X[0] + (X - X[0]).mean(axis=0)
+    first = dense(X[:1])[0]
+    with np.errstate(over="ignore", invalid="ignore"):  # largest_deviations says it in words
+        return first + sum((rows - first).sum(axis=0) for _, rows in dense_blocks(X)) / X.shape[0]
 
 
-def centre(X: np.ndarray, origin: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rows about an origin, and the largest deviation of each column."""
+def largest_deviations(X: Any, origin: np.ndarray) -> np.ndarray:
+    """Return the largest deviation of each column from an origin, or name a column that has no room in float64."""
+    least, most = (np.ravel(dense(values)) for values in (X.min(axis=0), X.max(axis=0)))
     with np.errstate(over="ignore", invalid="ignore"):
-        centred = X - origin
-    largest = np.maximum(centred.max(axis=0), -centred.min(axis=0))
+        largest = np.maximum(most - origin, origin - least)
     safe = (largest == 0) | ((largest > 1e-290) & (largest < 1e300))
     if not safe.all():
         column = int(np.argmin(safe))
@@ -30,7 +50,7 @@ def centre(X: np.ndarray, origin: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             f"X spreads by {largest[column]:.3g} in column {column}; float64 has room for 1e-290 to 1e300: "
             "multiply or divide that column by a constant first."
         )
-    return centred, largest
+    return largest
 
 
 def units_for(largest: np.ndarray) -> np.ndarray:
@@ -43,8 +63,8 @@ def snap(X: np.ndarray, grid: np.ndarray) -> np.ndarray:
 
     A projection computed in floating point leaves about 1e-16 of what it removed, and that residue is itself
     a linear function of the row: a probe that standardises or whitens its input reads the groups from it
-    as if nothing had been erased. The grid, ten thousand times coarser, drowns it. It is the column's own:
-    one column of large numbers must not coarsen the others.
+    as if nothing had been erased. Rounding to a grid ten thousand times coarser removes it. Each column has a grid of
+    its own, so that one column of large numbers does not coarsen the others.
     """
     X /= grid
     np.rint(X, out=X)
@@ -79,8 +99,8 @@ class GroupMoments:
     """Running moments of rows by group: what LEACE needs, in one pass and bounded memory.
 
     Groups may appear at any time. Sums are kept about a fixed origin, the mean of the first
-    batch, so that a large offset of the data does not eat the digits. Each column is counted in
-    units of its own largest deviation, so that no scale overflows, vanishes or hides another.
+    batch, so that a large offset of the data costs no precision. Each column is counted in units of its own largest
+    deviation, so that columns of very different size neither overflow nor vanish beside each other.
     """
 
     n_features: int
@@ -97,20 +117,23 @@ class GroupMoments:
         self.total = np.zeros(self.n_features)
         self.scatter = np.zeros((self.n_features, self.n_features))
 
-    def add(self, X: np.ndarray, codes: np.ndarray, keys: list) -> None:
-        """Add rows whose group is ``keys[codes[i]]`` for each column of ``codes``."""
+    def add(self, X: Any, indices: np.ndarray, keys: list) -> None:
+        """Add rows, dense or sparse, whose group is ``keys[j][indices[i, j]]`` in each sensitive column j."""
         origin = column_means(X) if self.origin is None else self.origin
-        centred, largest = centre(X, origin)
+        largest = largest_deviations(X, origin)
         # Nothing below can fail: a batch is added whole or not at all.
         self.origin = origin
         self._change_units(np.maximum(self.largest, largest))
-        centred /= self.unit
-        self.n += len(X)
+        for part, rows in dense_blocks(X):
+            self._add_block((rows - origin) / self.unit, indices[part], keys)
+
+    def _add_block(self, centred: np.ndarray, indices: np.ndarray, keys: list) -> None:
+        self.n += len(centred)
         self.total += centred.sum(axis=0)
         self.scatter += centred.T @ centred
-        for column, column_keys in zip(codes.T, keys):
-            membership = np.zeros((len(column_keys), len(X)))
-            membership[column, np.arange(len(X))] = 1.0
+        for column, column_keys in zip(indices.T, keys):
+            membership = np.zeros((len(column_keys), len(centred)))
+            membership[column, np.arange(len(centred))] = 1.0
             for key, count, total in zip(column_keys, membership.sum(axis=1), membership @ centred):
                 self.group_counts[key] = self.group_counts.get(key, 0.0) + count
                 self.group_totals[key] = self.group_totals.get(key, 0.0) + total

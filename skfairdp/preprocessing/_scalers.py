@@ -1,4 +1,4 @@
-"""Scalers that a private pipeline can afford: by public knowledge, or at a price of their own."""
+"""Scalers for private pipelines: PublicScaler learns nothing from private rows, PrivateScaler learns under noise."""
 
 from numbers import Real
 from typing import Any, ClassVar
@@ -8,7 +8,7 @@ import pandas as pd
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin, clone
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from skfairdp._base import SkfairdpEstimator
+from skfairdp._base import SkfairdpEstimator, dense
 from skfairdp._sklearn import fit_context
 from skfairdp.accounting import ONE_RELEASE, REFUSED_TABLES
 from skfairdp.mechanisms import bounded_sums
@@ -17,7 +17,8 @@ from skfairdp.release import ReleaseMixin, check_public_rows
 
 _BOUNDS = "the bounds, which must not have been chosen by looking at the rows"
 _TRANSFORMED = "rows that are transformed: they come out in the clear"
-#: No column is stretched by more than this share of its bounds, however small its variance came out under the noise.
+#: The least standard deviation, as a share of half the width of the bounds: noise may make the estimated variance of a
+#: column nearly 0 or negative, and dividing by its root would blow the column up.
 _LEAST_DEVIATION = 0.01
 
 
@@ -33,15 +34,16 @@ class _Scaler(OneToOneFeatureMixin, TransformerMixin, SkfairdpEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or sparse matrix of shape (n_samples, n_features)
             Rows.
 
         Returns
         -------
         ndarray of shape (n_samples, n_features)
+            Dense, because what is subtracted leaves no zeros.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=(np.float64, np.float32), reset=False)
+        X = dense(validate_data(self, X, dtype=(np.float64, np.float32), accept_sparse="csr", reset=False))
         values = X if self._limits is None else np.clip(X, *self._limits)
         return ((values - self.center_) / self.scale_).astype(X.dtype, copy=False)
 
@@ -50,6 +52,7 @@ class _Scaler(OneToOneFeatureMixin, TransformerMixin, SkfairdpEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
@@ -110,7 +113,7 @@ class PublicScaler(_Scaler):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or sparse matrix of shape (n_samples, n_features)
             Only its width and its column names are used.
         y : ignored
             Here for the sake of pipelines.
@@ -122,7 +125,7 @@ class PublicScaler(_Scaler):
         PublicScaler
             This object.
         """
-        rows = check_array(X, dtype=np.float64, estimator=self, input_name="X")
+        rows = check_array(X, dtype=np.float64, accept_sparse="csr", estimator=self, input_name="X")
         if (self.bounds is None) == (public is None):
             raise ValueError(
                 "PublicScaler needs bounds, or public rows in fit(X, public=...), and not both: it learns nothing from "
@@ -135,7 +138,7 @@ class PublicScaler(_Scaler):
             low, high = read_bounds(self.bounds, rows.shape[1], getattr(self, "feature_names_in_", None))
             self._limits, self.center_, self.scale_ = (low, high), low / 2 + high / 2, high / 2 - low / 2
             return self
-        known = validate_data(self, public, dtype=np.float64, reset=False)
+        known = dense(validate_data(self, public, dtype=np.float64, accept_sparse="csr", reset=False))
         deviation = known.std(axis=0)
         self._limits, self.center_, self.scale_ = None, known.mean(axis=0), np.where(deviation > 0, deviation, 1.0)
         return self
@@ -212,7 +215,7 @@ class PrivateScaler(ReleaseMixin, _Scaler):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or sparse matrix of shape (n_samples, n_features)
             Rows.
         y : ignored
             Here for the sake of pipelines.
@@ -222,12 +225,13 @@ class PrivateScaler(ReleaseMixin, _Scaler):
         PrivateScaler
             This object.
         """
-        rows = check_array(X, dtype=np.float64, estimator=self, input_name="X")
+        rows = dense(check_array(X, dtype=np.float64, accept_sparse="csr", estimator=self, input_name="X"))
         if self.bounds is None:
             raise ValueError("bounds are missing: give the least and largest value of every column, known beforehand.")
         names = X.columns if isinstance(X, pd.DataFrame) else getattr(X, "columns", None)
         low, high = read_bounds(self.bounds, rows.shape[1], names)
-        validate_data(clone(self), X, skip_check_array=True)  # names that cannot be kept fail before the price is paid
+        # Column names that scikit-learn refuses must fail before the release is paid for.
+        validate_data(clone(self), X, skip_check_array=True)
         middle, half = low / 2 + high / 2, high / 2 - low / 2
         mechanism, stream = bounded_sums(rows.shape[1], self.epsilon), noise_stream(self.random_state)
         guarantee = mechanism.guarantee(
@@ -235,7 +239,7 @@ class PrivateScaler(ReleaseMixin, _Scaler):
             covers="the rows given to fit, in the centre and the scale",
             does_not_cover=(
                 ONE_RELEASE,
-                "rows that are transformed: they come out in the clear",
+                _TRANSFORMED,
                 _BOUNDS,
                 REFUSED_TABLES,
             ),

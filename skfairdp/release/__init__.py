@@ -1,7 +1,9 @@
-"""How a value leaves: the one door of every estimator that releases, and what a whole pipeline costs."""
+"""How a value leaves: the mixin of every estimator that releases, and what a whole pipeline costs."""
 
-from skfairdp.release._door import ReleaseMixin, ReleaseTransformerMixin
-from skfairdp.release._pipelines import check_public_rows, pipeline_guarantee
-from skfairdp.release._rows import find_mixed_rows
+from skfairdp.release._pipeline_guarantee import pipeline_guarantee
+from skfairdp.release._release_mixin import ReleaseMixin, ReleaseTransformerMixin
 
-__all__ = ["ReleaseMixin", "ReleaseTransformerMixin", "check_public_rows", "find_mixed_rows", "pipeline_guarantee"]
+__all__ = ["ReleaseMixin", "ReleaseTransformerMixin", "pipeline_guarantee"]
+
+# For other folders of skfairdp; not public.
+from skfairdp.release._pipeline_guarantee import check_public_rows, find_mixed_rows

@@ -9,7 +9,7 @@ import numpy as np
 from skfairdp.model_selection import RelaxationThreshold
 
 if TYPE_CHECKING:
-    from skfairdp.table_audit._result import TableAudit
+    from skfairdp.table_audit._table_audit import TableAudit
 
 _FEW_ROWS = 30  # below, a rate is known to about 18 points at best
 _SMALL_GAP = 0.02  # below two points, and not distinguishable from none, a gap is called small
@@ -164,7 +164,7 @@ def _choice(result: "TableAudit", reference: str) -> str:
         return ""
     cost = row["accuracy"] - best["accuracy"]
     price = f"costs {points(cost)} of accuracy" if cost > 0 else f"costs no accuracy ({points(-cost)} more)"
-    low, high = (100 * best[f"{result.fairness}_change_{end}"] for end in ("low", "high"))
+    low, high = (100 * best[f"{result.fairness}_change_{end}"] for end in ("lower", "upper"))
     return (
         f"The fairest method within {points(result.settings['relaxation_threshold'])} of the best accuracy is "
         f"{result.best}: its gap is {points(best[result.fairness])} (a change of {low:+.1f} to {high:+.1f} with 95% "

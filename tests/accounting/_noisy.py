@@ -8,7 +8,6 @@ from sklearn.base import TransformerMixin
 from sklearn.utils.validation import validate_data
 
 from skfairdp._base import SkfairdpEstimator
-from skfairdp.accounting import ReleaseEvent
 from skfairdp.mechanisms import Mechanism
 from skfairdp.random import noise_stream
 from skfairdp.release import ReleaseMixin
@@ -21,10 +20,6 @@ class NoisyMechanism(Mechanism):
     epsilon: float
     log: str | None = None
     name = "noisy"
-
-    @property
-    def event(self):
-        return ReleaseEvent(self.epsilon)
 
     def check(self, X):
         pass

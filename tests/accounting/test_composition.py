@@ -212,7 +212,7 @@ def test_a_repeated_seed_is_found_inside_compositions():
     assert compose([compose_parallel([pure(5.0), seeded(0.1, "a", "1")]), seeded(0.1, "a", "2")]).epsilon == math.inf
 
 
-def test_composing_step_by_step_costs_what_composing_at_once_does():
+def test_composing_in_steps_costs_the_same():
     parts = [gaussian(0.3), pure(0.1), pure(0.2), gaussian(0.1)]
     at_once = compose(parts, delta=1e-5)
     nested = compose([compose(parts[:2]), compose(parts[2:], delta=1e-6)], delta=1e-5)

@@ -1,4 +1,4 @@
-"""The receipt: what it shows, what it refuses, and that it travels."""
+"""The receipt: what it shows, what it refuses, and how it is written to JSON."""
 
 import json
 import math
@@ -21,7 +21,7 @@ def test_repr_as_documented():
     assert "reproducible=True" in repr(SEEDED)
 
 
-def test_str_speaks():
+def test_str_is_a_sentence():
     text = str(PrivacyGuarantee(768.0, mechanism="laplace", published_epsilon=1.0, releases=2))
     assert text == "epsilon = 768 (published as 1) for any two records, 2 releases, by laplace"
     assert str(PrivacyGuarantee(math.inf, mechanism="none")).startswith("no protection")
@@ -52,7 +52,7 @@ def test_json_round_trip(epsilon):
     assert PrivacyGuarantee.from_dict(json.loads(text)) == guarantee
 
 
-def test_seeded_noise_is_said_to_protect_nobody_who_knows_the_seed():
+def test_seeded_noise_names_who_knows_the_seed():
     guarantee = SEEDED
     assert sum("seed" in sentence for sentence in guarantee.does_not_cover) == 1
     again = PrivacyGuarantee.from_dict(guarantee.to_dict())

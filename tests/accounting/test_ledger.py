@@ -1,4 +1,4 @@
-"""The account within one process: totals, budgets, record sets, files, and scikit-learn's manners."""
+"""The account within one process: totals, budgets, record sets, files, and scikit-learn's checks."""
 
 import copy
 import gc
@@ -25,7 +25,7 @@ from skfairdp.accounting import (
     PrivacyGuarantee,
     PrivacyLedger,
     ReleaseEvent,
-    _store,
+    _ledger_file,
     charge_release,
     gaussian_epsilon,
     gaussian_mu,
@@ -83,7 +83,7 @@ def test_total_is_the_sum_of_pure_releases():
     assert len(ledger) == 5  # it has been left
 
 
-def test_cross_validation_is_charged_for_every_fit_and_every_score():
+def test_cross_validation_is_charged_for_fits_and_scores():
     with PrivacyLedger() as ledger:
         cross_val_score(make_pipeline(Noisy(), LogisticRegression()), X, X[:, 0] > 0, cv=4)
     assert ledger.total().epsilon == 8
@@ -159,7 +159,7 @@ def test_pure_budget_explains_why_it_refuses_a_delta():
         PrivacyLedger(budget=10.0).charge(gaussian(0.1))
 
 
-def test_words_do_not_pay_for_records():
+def test_word_guarantee_is_no_record_guarantee():
     word = pure(0.1, unit="word", neighbours="two texts")
     with pytest.raises(BudgetExceededError, match="words"):
         PrivacyLedger(budget=10.0).charge(word)
@@ -189,7 +189,7 @@ def test_record_sets_are_charged_apart():
     assert ledger.total("nobody").epsilon == 0
 
 
-def test_releases_are_never_taken_for_disjoint_unless_said_so():
+def test_releases_share_records_unless_declared():
     with PrivacyLedger() as ledger:
         noisy = Noisy().fit(X)
         noisy.transform(X[:20])
@@ -243,7 +243,7 @@ def test_file_keeps_history_budget_and_privacy(tmp_path):
 # -- an account does not forget ---------------------------------------------------------------------------------------
 
 
-def test_account_that_is_not_there_is_not_taken_for_a_new_one(tmp_path):
+def test_missing_account_is_not_made_anew(tmp_path):
     path = tmp_path / "ledger.sqlite"
     with pytest.raises(FileNotFoundError, match="create=True"):
         PrivacyLedger(path=path)
@@ -270,7 +270,7 @@ def test_file_cut_to_nothing_is_refused(tmp_path):
     assert path.stat().st_size == 0
 
 
-def test_another_account_in_the_place_of_the_entered_one_stops_releases(tmp_path):
+def test_replaced_account_stops_releases(tmp_path):
     path, copy_path = tmp_path / "ledger.sqlite", tmp_path / "copy.sqlite"
     noisy = Noisy(log=str(tmp_path / "log")).fit(X)
     ledger = PrivacyLedger(path=path, create=True)
@@ -303,8 +303,8 @@ def test_spending_is_known_for_one_set_and_for_all():
     for name in ("a", "b", "b"):
         ledger.charge(pure(1.0), records=name)
     with ledger._transaction() as connection:
-        assert _store.spending(connection, "b") == {pure(1.0): 2}
-        assert _store.spending(connection) == {pure(1.0): 3}
+        assert _ledger_file.spending(connection, "b") == {pure(1.0): 2}
+        assert _ledger_file.spending(connection) == {pure(1.0): 3}
 
 
 @pytest.mark.parametrize(
@@ -385,7 +385,7 @@ def test_other_databases_are_refused(tmp_path):
         PrivacyLedger(path=tmp_path / "nowhere" / "ledger.sqlite", create=True)
 
 
-def test_ledger_whose_file_was_deleted_does_not_come_back_empty(tmp_path):
+def test_deleted_ledger_does_not_come_back_empty(tmp_path):
     path = tmp_path / "ledger.sqlite"
     ledger = PrivacyLedger(path=path, create=True)
     ledger.charge(pure(1.0))
@@ -395,7 +395,7 @@ def test_ledger_whose_file_was_deleted_does_not_come_back_empty(tmp_path):
     assert not path.exists()
 
 
-def test_active_ledger_whose_file_was_deleted_stops_releases(tmp_path):
+def test_deleted_file_of_an_active_ledger_stops_releases(tmp_path):
     path = tmp_path / "ledger.sqlite"
     noisy = Noisy(log=str(tmp_path / "log")).fit(X)
     ledger = PrivacyLedger(path=path, create=True).__enter__()
@@ -466,7 +466,7 @@ def seeded(seed, stream):
     return PrivacyGuarantee.of(event, mechanism="laplace")
 
 
-def test_two_releases_from_one_seed_cost_infinity_also_across_record_sets():
+def test_one_seed_costs_infinity_across_record_sets():
     ledger = PrivacyLedger()
     ledger.charge(seeded("a", "1"), records="Lille")
     ledger.charge(seeded("a", "1"), records="Lille")  # one stream goes on with fresh noise

@@ -1,4 +1,4 @@
-"""A release is on record before it exists, wherever it is made."""
+"""A release is on record before its values exist, in whatever process it is made."""
 
 import gc
 import multiprocessing
@@ -26,7 +26,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 from skfairdp import GaussianPrivatizer, LaplacePrivatizer
-from skfairdp.accounting import PrivacyGuarantee, PrivacyLedger, _registry, gaussian_epsilon
+from skfairdp.accounting import PrivacyGuarantee, PrivacyLedger, _active_ledgers, gaussian_epsilon
 from skfairdp.exceptions import BudgetExceededError, PrivacyLeakWarning
 from tests.accounting._noisy import Forgetful, Noisy
 
@@ -101,7 +101,7 @@ def test_ledger_goes_on_after_a_crash(data, tmp_path):
     path = tmp_path / "ledger.sqlite"
     run(CRASHED, path, temporary=tmp_path).communicate(timeout=60)
     with PrivacyLedger(path=path) as ledger, ThreadPoolExecutor(1) as pool:
-        pool.submit(Noisy().fit(X).transform, X).result()  # the set that was open then is nobody's any more
+        pool.submit(Noisy().fit(X).transform, X).result()  # the set that was open then is closed by now
         with pytest.raises(BudgetExceededError):  # the budget stays with the file
             ledger.charge(ONE)
     assert {name: total.epsilon for name, total in ledger.totals().items()} == {"default": 2}
@@ -149,20 +149,20 @@ def test_workers_of_a_killed_process(tmp_path, kind):
 
 RACE = """
     import os, sys, time
-    from skfairdp.accounting import PrivacyGuarantee, PrivacyLedger, _store
+    from skfairdp.accounting import PrivacyGuarantee, PrivacyLedger, _ledger_file
     from skfairdp.exceptions import BudgetExceededError, PrivacyLeakWarning
 
     folder, rounds, fault = sys.argv[1], int(sys.argv[2]), sys.argv[3]
     if fault == "planted":  # read first, lock later
         from collections import Counter
-        true_spending = _store.spending
+        true_spending = _ledger_file.spending
         def late(connection, records=None):
             connection.commit()
             spent = true_spending(connection, records)
             time.sleep(0.01)
             connection.execute("BEGIN IMMEDIATE")
             return spent
-        _store.spending = late
+        _ledger_file.spending = late
     release = PrivacyGuarantee(1.0, mechanism="laplace")
     ledger = PrivacyLedger(path=f"{folder}/ledger.sqlite")
     won = 0
@@ -252,10 +252,10 @@ def test_workers_that_build_their_own_estimators_are_charged(data, tmp_path, kin
         assert len(ledger) == 6
 
 
-def test_test_of_workers_finds_a_board_that_they_do_not_see(data, tmp_path, monkeypatch):
+def test_worker_test_finds_a_hidden_board(data, tmp_path, monkeypatch):
     X, _ = data
     log = tmp_path / "log"
-    monkeypatch.setattr(_registry, "_boards", (str(tmp_path / "another folder" / "1-board"),))
+    monkeypatch.setattr(_active_ledgers, "_boards", (str(tmp_path / "another folder" / "1-board"),))
     with PrivacyLedger() as ledger, ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
         pool.submit(build_and_release, str(log), X).result()
     assert (len(ledger), log.stat().st_size) == (0, 1)
@@ -286,7 +286,7 @@ OLDER_THAN_THE_IMPORT = """
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_workers_that_are_older_than_the_import_are_charged(tmp_path, kind):
+def test_workers_started_before_the_import_are_charged(tmp_path, kind):
     script = tmp_path / "older.py"
     script.write_text(textwrap.dedent(OLDER_THAN_THE_IMPORT))
     environment = {k: v for k, v in os.environ.items() if k != "SKFAIRDP_LEDGERS"} | {"PYTHONPATH": str(ROOT)}
@@ -350,12 +350,12 @@ def test_forked_child_has_a_board_of_its_own(data):
     X, _ = data
 
     def child():
-        assert _registry._boards[:-1] == inherited
+        assert _active_ledgers._boards[:-1] == inherited
         with PrivacyLedger() as inner, ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
             pool.submit(build_and_release, None, X).result()
             assert len(inner) == 1
 
-    inherited = _registry._boards
+    inherited = _active_ledgers._boards
     with PrivacyLedger() as ledger:
         process = multiprocessing.get_context("fork").Process(target=child)
         process.start()
@@ -365,7 +365,7 @@ def test_forked_child_has_a_board_of_its_own(data):
 
 
 def run_elsewhere(code, *args):
-    """Run code in a process that is not of the family: it has another parent, and another environment."""
+    """Run code in a process that does not descend from this one: another parent, and another environment."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     del environment["SKFAIRDP_LEDGERS"]
     command = shlex.join([sys.executable, "-c", textwrap.dedent(code), *map(str, args)])
@@ -386,7 +386,7 @@ UNPICKLE = """
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs a shell")
-def test_processes_of_others_hear_of_a_ledger_from_what_they_are_sent(tmp_path):
+def test_unrelated_processes_learn_of_a_ledger_by_pickles(tmp_path):
     sent = tmp_path / "noisy.pickle"
     X = np.eye(3)
     with PrivacyLedger() as ledger:
@@ -442,7 +442,7 @@ def clone_and_release(estimator, X):
     return os.getpid()
 
 
-def test_clones_and_newcomers_in_workers_are_charged_to_their_record_set(data, tmp_path):
+def test_clones_in_workers_are_charged_to_their_set(data, tmp_path):
     X, _ = data
     log = tmp_path / "log"
     with PrivacyLedger() as ledger, Parallel(n_jobs=2) as parallel:
@@ -551,7 +551,7 @@ def test_unreachable_ledger_of_another_machine_is_told(data, monkeypatch):
     arrived.transform(X)  # told once
 
 
-def test_other_account_of_another_machine_is_not_taken_for_the_one_that_was_entered(data, tmp_path, monkeypatch):
+def test_account_of_another_machine_is_not_charged(data, tmp_path, monkeypatch):
     X, _ = data
     path = tmp_path / "ledger.sqlite"
     with PrivacyLedger(path=path, create=True):
@@ -579,15 +579,15 @@ def test_releases_go_on_where_nothing_can_be_written(monkeypatch):
         raise FileNotFoundError("No usable temporary directory found")
 
     monkeypatch.setattr("tempfile.gettempdir", nowhere)
-    assert os.path.isabs(_registry._folder())
+    assert os.path.isabs(_active_ledgers._folder())
 
 
 def test_marker_is_there_while_the_ledger_is_active(data):
     X, _ = data
-    folder = os.path.dirname(_registry._boards[-1])
+    folder = os.path.dirname(_active_ledgers._boards[-1])
     before = set(os.listdir(folder)) if os.path.exists(folder) else set()
     with PrivacyLedger() as ledger:
-        marker = next(_registry._markers())
+        marker = next(_active_ledgers._markers())
         assert stat.S_IMODE(os.stat(folder).st_mode) == 0o700
         os.unlink(marker)  # as somebody may who cleans up temporary files
         Noisy().fit_transform(X)
@@ -597,7 +597,7 @@ def test_marker_is_there_while_the_ledger_is_active(data):
 
 def test_folder_of_somebody_else_is_refused(tmp_path, data, monkeypatch):
     X, _ = data
-    monkeypatch.setattr(_registry, "_boards", (str(tmp_path / "boards" / "1-board"),))
+    monkeypatch.setattr(_active_ledgers, "_boards", (str(tmp_path / "boards" / "1-board"),))
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "boards").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(PermissionError, match="TMPDIR"):
@@ -612,7 +612,7 @@ def test_folder_of_somebody_else_is_refused(tmp_path, data, monkeypatch):
     assert not ledger.active
 
 
-def test_worker_is_stopped_when_the_file_of_a_living_ledger_is_gone(data, tmp_path):
+def test_worker_stops_when_the_ledger_file_is_gone(data, tmp_path):
     X, _ = data
     log = tmp_path / "log"
     path = tmp_path / "ledger.sqlite"

@@ -1,4 +1,4 @@
-"""A release is charged to the records that it concerns, or to all that it may concern: never to others alone."""
+"""A release is charged to the record set that it concerns, or to all sets that it may concern."""
 
 import asyncio
 import contextvars
@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from joblib import Parallel, delayed
 
-from skfairdp.accounting import PrivacyGuarantee, PrivacyLedger, _registry, _store
+from skfairdp.accounting import PrivacyGuarantee, PrivacyLedger, _active_ledgers, _ledger_file
 from skfairdp.exceptions import BudgetExceededError
 from tests.accounting._noisy import Noisy
 
@@ -58,12 +58,12 @@ def test_thread_does_not_spend_from_the_sets_of_another():
     assert released_while_another_thread_changes_sets() == 3
 
 
-def test_thread_test_finds_a_set_that_holds_for_the_whole_process(monkeypatch):
+def test_thread_test_finds_a_process_wide_set(monkeypatch):
     def set_opened_last(connection, session, clue):
         row = connection.execute("SELECT records FROM open_sets ORDER BY rowid DESC").fetchone()
-        return [_store.DEFAULT_RECORDS if row is None else row[0]]
+        return [_ledger_file.DEFAULT_RECORDS if row is None else row[0]]
 
-    monkeypatch.setattr(_store, "sets_of", set_opened_last)
+    monkeypatch.setattr(_ledger_file, "sets_of", set_opened_last)
     assert released_while_another_thread_changes_sets() == 10
 
 
@@ -117,9 +117,9 @@ def test_copy_made_in_the_process_tells_its_threads_nothing():
     assert epsilons(ledger) == {"default": 2, "a": 2}
 
 
-def test_context_that_a_thread_inherits_by_itself_is_not_trusted(monkeypatch):
+def test_inherited_thread_context_is_not_trusted(monkeypatch):
     # So it is from Python 3.14 on where threads inherit: a pool keeps the context of whoever used it first.
-    monkeypatch.setattr(_registry, "_THREADS_INHERIT", True)
+    monkeypatch.setattr(_active_ledgers, "_THREADS_INHERIT", True)
     noisy = Noisy().fit(X)
     with PrivacyLedger() as ledger:
         with ledger.records("a"):
@@ -246,7 +246,7 @@ def enter_and_release(path):
         Noisy().fit_transform(X)
 
 
-def test_worker_that_enters_the_account_itself_still_works_for_the_block(tmp_path):
+def test_worker_entering_the_account_keeps_its_block(tmp_path):
     path = tmp_path / "ledger.sqlite"
     with PrivacyLedger(path=path, create=True) as ledger, ledger.records("a"):
         Parallel(n_jobs=2)(delayed(enter_and_release)(path) for _ in range(2))

@@ -244,10 +244,14 @@ class Bilinear(nn.Module):
 
 
 @pytest.mark.parametrize("channel", ["laplace", "codes"])
-@pytest.mark.parametrize("network", [Bilinear, Bilinear(2, 2), nn.Linear(2, 7), lambda i, o: nn.Linear(i, o)])
+@pytest.mark.parametrize("network", [Bilinear, "module", "wide module", lambda i, o: nn.Linear(i, o)])
 def test_own_head_and_adversary(data, channel, network):
     X, y, z = data
-    settings = {**FAST, "max_epochs": 8, "adversary_weight": 0.5, "channel": channel}
+    if isinstance(network, str):
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            network = Bilinear(2, 2) if network == "module" else nn.Linear(2, 7)
+    settings = {**FAST, "max_epochs": 15, "learning_rate": 0.03, "adversary_weight": 0.1, "channel": channel}
     clf = FederateClassifier(**settings, classifier=network, adversary=network).fit(X, y, sensitive_features=z)
     assert clf.score(X, y) > 0.8
     assert np.isfinite(clf.history_["adversary_loss"]).all()
@@ -285,6 +289,7 @@ def test_text_encoder_parameters():
         ({"criterion": nn.CrossEntropyLoss(), "criterion__label_smoothing": 0.1}, "criterion__label_smoothing"),
         ({"criterion": lambda reduction: 3.0}, "criterion must be a torch loss"),
         ({"device": "abacus"}, "device must be"),
+        ({"module__n_outputs": 5}, "module__n_outputs is decided by fit"),
     ],
 )
 def test_bad_networks_are_named(data, settings, message):
@@ -376,5 +381,6 @@ def test_idle_parameter_raises(data, settings, named):
 
 
 def test_default_given_outright_is_not_idle(data):
+    fit(data, channel="codes", n_components=1, max_epochs=1)  # a code is one value
     fit(data, channel="codes", n_components=2, norm="l1", calibration="exact", max_epochs=1)
     fit(data, encoder=Encoder, encoder_hidden_sizes=[100, 50], max_epochs=1)

@@ -1,4 +1,4 @@
-"""The knobs do what they say: closed forms of base rates, distances and the best attacker's accuracy."""
+"""The parameters of synthetic data: closed forms of base rates, distances and the best attacker's accuracy."""
 
 from itertools import combinations
 
@@ -12,7 +12,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 
 from skfairdp.datasets import make_biased_classification, make_biased_text
-from skfairdp.datasets._joint import joint_distribution
+from skfairdp.datasets._biased_classification import joint_distribution
 
 MAKERS = [make_biased_classification, make_biased_text]
 
@@ -103,7 +103,7 @@ def test_the_binomial_bound_rejects_a_wrong_rate():
 
 
 @pytest.mark.parametrize(("n_classes", "n_groups", "n_features"), [(2, 2, 2), (2, 2, 10), (4, 3, 5), (3, 5, 12)])
-def test_means_have_the_stated_distances_in_orthogonal_directions(n_classes, n_groups, n_features):
+def test_class_and_group_means_are_orthogonal(n_classes, n_groups, n_features):
     made = make_biased_classification(
         200_000,
         n_features,
@@ -148,7 +148,7 @@ def test_each_knob_alone_lifts_the_probe_above_chance(leak):
 
 
 @pytest.mark.parametrize("distance", [0.5, 1.0, 2.0, 3.0])
-def test_the_best_attacker_is_as_good_as_the_normal_distribution_says(distance):
+def test_best_attacker_matches_the_normal_law(distance):
     knobs = {"label_bias": 0.0, "group_shift": distance, "class_sep": distance}
     train = make_biased_classification(10_000, random_state=2, **knobs)
     test = make_biased_classification(40_000, random_state=3, **knobs)
@@ -188,7 +188,7 @@ def test_the_best_reader_is_as_good_as_three_votes(signal, task):
         assert abs(probe_accuracy(train, test, key) - majority_of_three(signal)) < 0.02
 
 
-def test_text_without_signal_and_bias_has_four_groups_at_chance():
+def test_text_without_signal_is_at_chance():
     knobs = {
         "task": "topic",
         "n_classes": 5,
@@ -211,7 +211,7 @@ def test_the_label_gives_the_author_away_when_they_are_tied():
 
 
 def test_content_words_of_classes_and_markers_are_disjoint():
-    from skfairdp.datasets._grammar import GRAMMARS, MARKERS
+    from skfairdp.datasets._biased_text import GRAMMARS, MARKERS
 
     markers = [word for kind in MARKERS.values() for word in kind]
     for grammar in GRAMMARS.values():

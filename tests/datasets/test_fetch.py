@@ -16,7 +16,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from skfairdp.datasets import _fetch, _files, fetch_parkinsons
+from skfairdp.datasets import _fetch, fetch_parkinsons
 from skfairdp.datasets._fetch import RemoteFile, checked_path, read
 
 CONTENT = bytes(range(256)) * 400
@@ -85,7 +85,7 @@ def server():
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch, tmp_path):
-    """Patience of tenths of seconds, and a home of our own."""
+    """Time-outs of tenths of seconds, and a home folder of its own."""
     monkeypatch.setattr(_fetch, "TIMEOUT", 0.4)
     monkeypatch.setattr(_fetch, "BACKOFF", 0.01)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
@@ -269,7 +269,7 @@ def busy(handler, nth):
 
 
 @pytest.mark.parametrize(("fault", "said"), [(cut, "cut off after 5,000 of 102,400"), (busy, "503")])
-def test_passing_faults_are_asked_again(server, tmp_path, fault, said):
+def test_temporary_faults_are_retried(server, tmp_path, fault, said):
     lasting = remote(server.page("/lasting", fault))
     with pytest.raises(ConnectionError, match=f"{said}.*asked 4 times"):
         read(lasting, tmp_path, True)
@@ -291,7 +291,7 @@ def test_a_body_without_length_that_ends_early_is_refused(server, tmp_path):
         read(remote(server.page("/table.csv", short)), tmp_path, True)
 
 
-def test_a_page_that_is_not_there_is_not_asked_again(server, tmp_path):
+def test_missing_page_is_not_retried(server, tmp_path):
     file = remote(server.page("/table.csv", lambda handler, nth: send(handler, b"", code=404)))
     with pytest.raises(ConnectionError, match="404"):
         read(file, tmp_path, True)
@@ -299,7 +299,7 @@ def test_a_page_that_is_not_there_is_not_asked_again(server, tmp_path):
 
 
 @pytest.mark.parametrize("wrong", [b"x" * len(CONTENT), CONTENT + b"more"], ids=["other bytes", "too long"])
-def test_a_wrong_checksum_is_refused_and_the_next_source_is_asked(server, tmp_path, wrong):
+def test_wrong_checksum_moves_to_the_next_source(server, tmp_path, wrong):
     bad = server.page("/bad", good(wrong))
     with pytest.raises(ConnectionError, match=r"sha256|more than the expected"):
         read(remote(bad), tmp_path, True)
@@ -361,7 +361,7 @@ def test_a_loader_downloads_what_it_reads(server, tmp_path, monkeypatch):
     )
     archive = zipped(**{"parkinsons_updrs.data": content})
     source = server.page("/parkinsons.zip", good(archive)) + "!parkinsons_updrs.data"
-    monkeypatch.setattr(_files, "PARKINSONS", remote(source, content=content, path=_files.PARKINSONS.path))
+    monkeypatch.setattr(_fetch, "PARKINSONS", remote(source, content=content, path=_fetch.PARKINSONS.path))
     voices = fetch_parkinsons(preset="pate", data_home=tmp_path)
     assert voices.target.tolist() == [1, 0]
     assert voices.sensitive_features.tolist() == ["male", "female"]

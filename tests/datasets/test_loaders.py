@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfairdp import datasets
 from skfairdp._validation import check_sensitive_features
-from skfairdp.datasets import _files
+from skfairdp.datasets import _fetch
 from skfairdp.datasets._fetch import RemoteFile
 
 FETCHERS = [getattr(datasets, name) for name in datasets.__all__ if name.startswith("fetch_")]
@@ -37,7 +37,7 @@ def plant(monkeypatch, tmp_path):
     """Put a small file where a loader looks for a published one."""
 
     def plant(name, content, key=None, part=None):
-        published = getattr(_files, name)
+        published = getattr(_fetch, name)
         registry, entry = published, key
         file = published if key is None else published[key]
         if part is not None:
@@ -47,7 +47,7 @@ def plant(monkeypatch, tmp_path):
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_bytes(content)
         if key is None:
-            monkeypatch.setattr(_files, name, small)
+            monkeypatch.setattr(_fetch, name, small)
         elif part is None:
             monkeypatch.setitem(registry, entry, small)
         else:
@@ -80,7 +80,7 @@ def test_adult_comment_dots_and_question_marks(plant):
     assert datasets.fetch_adult(data_home=home, subset="test").target.tolist() == [1, 0]
 
 
-def test_sentences_are_split_at_line_feeds_only(plant):
+def test_lines_are_split_at_line_feeds_only(plant):
     text = "A slow\x85moving film.  \t0\nA joy\twith a tab\t1\n"
     home = plant("SENTIMENT", text.encode(), key="imdb")
     reviews = datasets.fetch_sentiment_sentences(source="imdb", data_home=home)
@@ -88,7 +88,7 @@ def test_sentences_are_split_at_line_feeds_only(plant):
     assert reviews.target.tolist() == [0, 1]
 
 
-def test_paraphrases_have_a_mark_windows_line_ends_and_stray_quotes(plant):
+def test_mrpc_line_ends_and_quotes(plant):
     lines = ["Quality\t#1 ID\t#2 ID\t#1 String\t#2 String", '1\t1\t2\tHe said "yes\tHe agreed', "0\t3\t4\tA\tB", ""]
     home = plant("MRPC", b"\xef\xbb\xbf" + "\r\n".join(lines).encode(), key="train")
     pairs = datasets.fetch_mrpc(subset="train", data_home=home)
@@ -96,7 +96,7 @@ def test_paraphrases_have_a_mark_windows_line_ends_and_stray_quotes(plant):
     assert pairs.target.tolist() == [1, 0]
 
 
-def test_lines_of_equals_signs_part_the_news(plant):
+def test_ag_parts_end_at_equals_signs(plant):
     text = "0\tone\t0 4\n====\n1\ttwo\t1\n2\tthree \t2 3\n====\n3\tfour\t3\n====\n"
     home = plant("AG_ENTITIES", text.encode())
     news = datasets.fetch_ag_entities(data_home=home)
@@ -128,7 +128,7 @@ def test_celeba_header_and_both_kinds_of_line_ends(plant):
         datasets.fetch_celeba_attributes(data_home=home, target="Male")
 
 
-def test_snips_validation_rows_join_the_training_rows_on_demand(plant):
+def test_snips_ome_preset_joins_validation_rows(plant):
     for name, intent in [("train", "B"), ("valid", "A"), ("test", "B")]:
         plant("SNIPS", f"play {name} \n".encode(), key=name, part=0)
         home = plant("SNIPS", f"{intent}\n".encode(), key=name, part=1)
@@ -153,7 +153,7 @@ def test_bank_is_read_packed_and_leaves_the_duration_out(plant):
     assert "duration" in datasets.fetch_bank_marketing(data_home=home, preset="pate").feature_names
 
 
-def test_words_of_the_vectors_are_nothing_but_words(plant):
+def test_glove_words_are_read_as_text(plant):
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w") as stream:
         rows = [f"{word} " + " ".join([str(k)] * 50) for k, word in enumerate(["null", '"', "nan", "a"])]
@@ -189,20 +189,20 @@ def test_wrong_choices_are_named(fetch, tmp_path):
                 fetch(**{name: "nonsense"}, data_home=tmp_path)
 
 
-def test_published_files_have_a_checksum_a_size_and_a_secure_address():
+def test_published_files_have_checksum_size_and_https():
     def files(value):
         if isinstance(value, RemoteFile):
             return [value]
         values = value.values() if isinstance(value, dict) else value if isinstance(value, tuple) else []
         return [file for entry in values for file in files(entry)]
 
-    everything = [file for name, value in vars(_files).items() if name.isupper() for file in files(value)]
+    everything = [file for name, value in vars(_fetch).items() if name.isupper() for file in files(value)]
     assert len(everything) == 21
     for file in everything:
         assert len(file.sha256) == 64
         assert file.size > 0
         assert all(source.startswith("https://") for source in file.sources)
-        assert file.sources or file is _files.GLOVE_SUBSET
+        assert file.sources or file is _fetch.GLOVE_SUBSET
 
 
 # The real files
@@ -210,7 +210,7 @@ def test_published_files_have_a_checksum_a_size_and_a_secure_address():
 
 @pytest.mark.data
 @pytest.mark.parametrize("fetch", FETCHERS)
-def test_real_sets_come_in_both_clothes(fetch, data_home):
+def test_real_sets_as_frames_and_arrays(fetch, data_home):
     plain, frame = fetch(data_home=data_home), fetch(data_home=data_home, as_frame=True)
     X, y = fetch(data_home=data_home, return_X_y=True)
     n_rows = len(plain.target)
@@ -284,7 +284,7 @@ def test_real_snips_has_seven_intents_and_texts_without_loss(data_home):
 
 
 @pytest.mark.data
-def test_the_federate_preset_has_the_52_features_of_the_public_code(data_home):
+def test_adult_federate_preset_has_52_features(data_home):
     adult = datasets.fetch_adult(preset="federate", data_home=data_home, as_frame=True)
     X = adult.preprocessor.fit_transform(adult.data)
     assert X.shape == (45_222, 52)

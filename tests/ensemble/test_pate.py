@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 import sklearn
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import GaussianNB
@@ -18,12 +19,16 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils import estimator_checks
 
 from skfairdp import PATEClassifier, PrivacyLedger
-from skfairdp.ensemble._logistic_students import solve_students
+from skfairdp.ensemble._pate import _warn_if_nothing_was_learned
+from skfairdp.ensemble._students import solve_students
 from skfairdp.exceptions import BudgetExceededError, PrivacyLeakWarning
 
 TREE = DecisionTreeClassifier(max_depth=3)
+#: For tests whose few rows and much noise leave nothing to learn, which a warning says.
+NOTHING_LEARNED = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 
 def table(n=600, n_classes=2, seed=0):
@@ -38,11 +43,13 @@ def fitted(X=None, y=None, public=None, **parameters):
         X, y = table()
     public = table(120, seed=9)[0] if public is None else public
     settings = {"estimator": TREE, "n_teachers": 20, "epsilon": 8.0, "n_queries": 80, "random_state": 0}
+    if "noise_scale" in parameters:  # which replaces epsilon
+        del settings["epsilon"]
     return PATEClassifier(**{**settings, **parameters}).fit(X, y, public=public)
 
 
 @pytest.mark.parametrize("labels", ["soft", "hard"])
-def test_without_noise_the_student_is_the_one_trained_on_clean_votes(labels):
+def test_without_noise_the_student_learns_clean_votes(labels):
     public = table(80, seed=9)[0]
     pate = fitted(public=public, labels=labels, epsilon=math.inf)
     votes = pate.teacher_votes(public)
@@ -66,7 +73,7 @@ def test_predictions_are_the_students_and_cost_nothing():
     assert len(ledger) == 0
 
 
-def test_fit_is_charged_before_noise_is_drawn_and_again_by_the_next_fit():
+def test_every_fit_is_charged_before_noise_is_drawn():
     X, y = table()
     public = table(120, seed=9)[0]
     pate = PATEClassifier(TREE, n_teachers=20, epsilon=1.0, random_state=0)
@@ -81,6 +88,7 @@ def test_fit_is_charged_before_noise_is_drawn_and_again_by_the_next_fit():
         unfitted.predict(X)
 
 
+@NOTHING_LEARNED
 def test_the_guarantee_says_whom_it_covers():
     privacy = fitted(epsilon=1.0).privacy_
     assert privacy.epsilon == 1.0
@@ -95,7 +103,7 @@ def test_the_guarantee_says_whom_it_covers():
     assert not known.reproducible
 
 
-def test_without_public_rows_some_of_x_are_set_aside_by_name():
+def test_sets_rows_aside_without_public_rows():
     X, y = table()
     with pytest.warns(PrivacyLeakWarning, match="150 of the 600 rows of X are set aside as public") as caught:
         pate = PATEClassifier(TREE, n_teachers=20, epsilon=8.0, random_state=0).fit(X, y)
@@ -122,11 +130,14 @@ def test_a_seed_reproduces_and_none_does_not():
     assert not np.array_equal(one.student_targets_, two.student_targets_)
 
 
+@NOTHING_LEARNED
 @pytest.mark.parametrize("estimator", [None, GaussianNB(), TREE])
 @pytest.mark.parametrize("labels", ["soft", "hard", "confident"])
-def test_teachers_that_miss_classes_have_one_row_or_none(estimator, labels):
+def test_teachers_with_missing_classes_or_few_rows(estimator, labels):
     X, y = table(30, n_classes=3)
-    parameters = {"estimator": estimator, "labels": labels, "epsilon": 50.0, "max_epochs": 5, "threshold": 0.0}
+    parameters = {"estimator": estimator, "labels": labels, "epsilon": 50.0}
+    parameters |= {"max_epochs": 5} if estimator is None else {}
+    parameters |= {"threshold": 0.0} if labels == "confident" else {}
     for n_teachers in (1, 7, 29, 30, 100):
         pate = fitted(X, y, n_teachers=n_teachers, **parameters)
         votes = pate.teacher_votes(X)
@@ -136,7 +147,7 @@ def test_teachers_that_miss_classes_have_one_row_or_none(estimator, labels):
     assert (votes == votes[0]).all()  # one row each: constant votes
 
 
-def test_one_class_is_told_without_noise_and_without_cost():
+def test_one_class_costs_nothing():
     X, _ = table(30)
     for labels in ("soft", "hard", "confident"):
         pate = fitted(X, np.full(30, "only"), labels=labels)
@@ -181,7 +192,7 @@ def test_other_students(student, labels):
     np.testing.assert_allclose(pate.predict_proba(X).sum(axis=1), 1)
 
 
-def test_a_classifier_learns_soft_labels_as_weighted_copies():
+def test_classifier_learns_soft_labels_by_weight():
     pate = fitted(student=LogisticRegression(C=1.0, tol=1e-10, max_iter=1000), scale=None, epsilon=math.inf)
     targets = pate.student_targets_
     rows = table(120, seed=9)[0][pate.query_indices_]
@@ -191,6 +202,7 @@ def test_a_classifier_learns_soft_labels_as_weighted_copies():
     np.testing.assert_allclose(pate.student_[-1].coef_, expected.coef_, atol=1e-6)
 
 
+@NOTHING_LEARNED
 def test_a_student_that_saw_one_class_is_constant():
     X, y = table(30)
     pate = fitted(X, y, estimator=None, n_teachers=1, labels="hard", epsilon=math.inf, max_epochs=1, classes=[0, 1, 7],
@@ -207,7 +219,7 @@ def test_a_student_without_probabilities_offers_none():
     assert set(pate.predict(table()[0])) <= {0, 1}
 
 
-def test_confident_labels_answer_where_teachers_agree_and_stop_at_the_limit():
+def test_confident_labels_stop_at_the_limit():
     X, y = table(2000)
     public = table(400, seed=9)[0]
     pate = fitted(
@@ -223,9 +235,9 @@ def test_confident_labels_answer_where_teachers_agree_and_stop_at_the_limit():
         fitted(X, y, public, labels="confident", threshold=1000.0)
 
 
-def test_data_dependent_privacy_is_reported_apart_and_not_publishable():
+def test_data_dependent_privacy_is_not_publishable():
     X, y = table(5000)
-    hard = fitted(X, y, n_teachers=100, labels="hard", noise_scale=12.0, threshold=None)
+    hard = fitted(X, y, n_teachers=100, labels="hard", noise_scale=12.0)
     cost = hard.data_dependent_privacy()
     assert cost.epsilon < 0.5 * hard.privacy_.epsilon
     assert cost.data_independent_epsilon == hard.privacy_.epsilon
@@ -263,11 +275,13 @@ def _holds(root, row):
     return False
 
 
+@NOTHING_LEARNED
 @pytest.mark.parametrize("scale", ["public", None])
 @pytest.mark.parametrize("estimator", [KNeighborsClassifier(1), None])
 def test_no_private_row_survives_in_a_pickle(scale, estimator):
     X, y = table(60)
-    pate = fitted(X, y, estimator=estimator, scale=scale, n_teachers=5, max_epochs=2)
+    epochs = {"max_epochs": 2} if estimator is None else {}
+    pate = fitted(X, y, estimator=estimator, scale=scale, n_teachers=5, **epochs)
     scaled = X if scale is None else (X - pate.student_[0].mean_) / pate.student_[0].scale_
     if estimator is not None:  # the search finds what is there: teachers that remember their rows
         assert _holds(pate.__dict__, scaled[7])
@@ -323,7 +337,10 @@ def test_pipeline_and_grid_search_route_public_rows():
         ({"labels": "loud"}, "The 'labels' parameter"),
         ({"n_teachers": 0}, "The 'n_teachers' parameter"),
         ({"student": "forest"}, "The 'student' parameter"),
-        ({"hidden_sizes": (8, 0)}, r"hidden_sizes\[1\] must be a whole number of at least 1; got 0"),
+        (
+            {"hidden_sizes": (8, 0), "student": "network"},
+            r"hidden_sizes\[1\] must be a whole number of at least 1; got 0",
+        ),
         ({"student": LogisticRegression(), "postprocess": "affine"}, "postprocess='affine' gives negative weights"),
         ({"labels": "confident", "threshold_noise_scale": 0.5}, "threshold_noise_scale=0.5 is too small"),
         ({"student_regularization": 0.0}, "The 'student_regularization' parameter"),
@@ -332,6 +349,83 @@ def test_pipeline_and_grid_search_route_public_rows():
 def test_bad_parameters_are_named(parameters, message):
     with pytest.raises(ValueError, match=message):
         fitted(**parameters)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"threshold": 5.0}, "threshold=5.0 does nothing with labels='soft'"),
+        ({"labels": "hard", "threshold_noise_scale": 5.0}, "threshold_noise_scale=5.0 does nothing with labels='hard'"),
+        ({"labels": "confident", "postprocess": "simplex"}, "postprocess='simplex' does nothing with labels"),
+        ({"epsilon": 8.0, "noise_scale": 5.0}, "epsilon=8.0 does nothing with noise_scale=5.0"),
+        ({"public_fraction": 0.5}, r"public_fraction=0.5 does nothing with public rows given to fit"),
+        (
+            {"student": LogisticRegression(), "student_regularization": 0.5},
+            "student_regularization=0.5 does nothing with student=LogisticRegression",
+        ),
+        ({"max_epochs": 5}, "max_epochs=5 does nothing with estimator=DecisionTreeClassifier and student=logistic"),
+        ({"hidden_sizes": (9,)}, "hidden_sizes=.* does nothing"),
+    ],
+)
+def test_refuses_parameters_that_do_nothing(parameters, message):
+    with PrivacyLedger() as ledger:
+        with pytest.raises(ValueError, match=message):
+            fitted(**parameters)
+        assert len(ledger) == 0
+
+
+def test_number_of_teachers_fits_the_table():
+    public = table(120, seed=9)[0]
+    for n_rows, expected in ((2, 1), (30, 10), (300, 100), (450, 150), (600, 150)):
+        pate = fitted(*table(n_rows), public=public, n_teachers="auto", epsilon=math.inf, classes=[0, 1])
+        assert pate.n_voting_ == expected
+    # A teacher with one row knows one answer, and all of them together know no more.
+    X, y = table(60)
+    test = table(500, seed=3)
+    assert fitted(X, y, n_teachers="auto", epsilon=50.0).score(*test) > 0.75
+
+
+@pytest.mark.parametrize("labels", ["soft", "hard"])
+@pytest.mark.parametrize("student", ["logistic", "network", LogisticRegression()])
+def test_warns_of_a_student_that_learned_nothing(labels, student):
+    X, _ = table()
+    lonely = np.repeat([0, 1], [590, 10])  # nine in ten teachers know nothing else
+    with pytest.warns(ConvergenceWarning, match=r"says 0 about each of the 80 public rows.* for 20 teachers") as caught:
+        fitted(X, lonely, labels=labels, student=student, epsilon=math.inf)
+    assert caught[0].filename == __file__
+
+
+def test_warns_of_a_student_no_better_than_a_constant():
+    _warn_if_nothing_was_learned(np.array([1, 0, 1]), np.eye(2)[[1, 0, 1]], np.array([0, 1]), None)  # right: silent
+    made = fitted().mechanism_
+    with pytest.warns(ConvergenceWarning, match=r"agrees with 50% of the noisy labels .* no more .* \(75%\)"):
+        _warn_if_nothing_was_learned(np.array([1, 0, 0, 0]), np.eye(2)[[1, 1, 1, 0]], np.array([0, 1]), made)
+    answers = np.array(["a", "b", "a", "a"])
+    with pytest.warns(ConvergenceWarning, match="agrees with 50%"):
+        _warn_if_nothing_was_learned(answers, np.eye(2)[[1, 1, 1, 0]][::-1], np.array(["a", "b"]), made)
+
+
+class Told(PATEClassifier):
+    """Claims a good score, so that scikit-learn's checks ask for one."""
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = False
+        return tags
+
+
+@pytest.mark.filterwarnings("ignore::skfairdp.exceptions.PrivacyLeakWarning")
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"n_teachers": 20, "epsilon": 8.0},
+        {"estimator": TREE, "n_teachers": 10, "epsilon": 8.0, "labels": "hard", "student": LogisticRegression()},
+        {"n_teachers": 20, "epsilon": 30.0, "labels": "confident", "threshold": 1.0, "student": "network"},
+    ],
+    ids=["soft", "hard", "confident"],
+)
+def test_scores_well_where_noise_is_small(parameters):
+    estimator_checks.check_classifiers_train("PATEClassifier", Told(**parameters))
 
 
 def test_bad_rows_are_named():

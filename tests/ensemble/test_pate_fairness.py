@@ -11,8 +11,8 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 from skfairdp import PATEClassifier, pate_fairness
-from skfairdp.ensemble._logistic_students import solve_students, student_probabilities
-from skfairdp.ensemble._repeats import draw_targets
+from skfairdp.ensemble._pate_fairness import draw_targets
+from skfairdp.ensemble._students import solve_students, student_probabilities
 from skfairdp.mechanisms import vote_mechanism
 from skfairdp.random import random_stream
 
@@ -43,7 +43,7 @@ def test_tables_agree_with_a_slow_version(ensembles, labels):
     found = pate_fairness(pate, X, sensitive_features=z, y=y, n_repeats=40, labels=labels, random_state=1)
     # The same noise, one student and one row at a time.
     noise = random_stream(1).spawn(3)[0].generator.standard_normal((40, 200, 2))
-    queries, votes = pate._private.queries, pate._private.votes
+    queries, votes = pate._scaled(pate._private.queries), pate._private.votes
     own = pate.teacher_votes(X)
 
     def targets(counts):
@@ -80,9 +80,7 @@ def test_tables_agree_with_a_slow_version(ensembles, labels):
 @pytest.mark.parametrize("labels", ["hard", "affine", "clip", "simplex"])
 @pytest.mark.parametrize("noise_scale", [1.0, 100.0])
 @pytest.mark.parametrize("regularization", [0.01, 1.0])
-def test_measured_sensitivity_and_risk_stay_below_their_bounds(
-    ensembles, n_classes, labels, noise_scale, regularization
-):
+def test_sensitivity_and_risk_stay_below_their_bounds(ensembles, n_classes, labels, noise_scale, regularization):
     pate, X, _, z = ensembles[n_classes]
     pate = copy.copy(pate).set_params(postprocess="auto" if labels == "hard" else labels)
     pate._private = ensembles[n_classes][0]._private  # which a copy leaves out
@@ -121,7 +119,7 @@ def test_without_noise_nothing_is_lost(ensembles):
     assert found.performance.loc["accuracy", "private"] == pytest.approx(found.performance.loc["accuracy", "clean"])
 
 
-def test_budgets_and_kinds_of_labels_can_be_compared_on_the_same_votes(ensembles):
+def test_compares_budgets_and_labels_on_the_same_votes(ensembles):
     pate, X, _, z = ensembles[2]
     made = pate_fairness(pate, X, sensitive_features=z, n_repeats=5)
     assert (made.labels, made.epsilon, made.noise_scale) == ("soft", 8.0, pate.noise_scale_)
@@ -136,7 +134,7 @@ def test_budgets_and_kinds_of_labels_can_be_compared_on_the_same_votes(ensembles
     assert "publishable=False" in repr(made)
 
 
-def test_labels_are_clipped_where_noise_exceeds_half_of_the_votes(ensembles):
+def test_auto_clips_where_noise_exceeds_half_of_the_votes(ensembles):
     X = ensembles[2][1]
     affine = PATEClassifier(
         DecisionTreeClassifier(max_depth=3), n_teachers=30, noise_scale=60.0, postprocess="affine", random_state=0
@@ -149,7 +147,7 @@ def test_labels_are_clipped_where_noise_exceeds_half_of_the_votes(ensembles):
     assert affine.set_params(noise_scale=14.0).fit(rows[:1700], labels[:1700], public=X).student_targets_.max() > 1.25
 
 
-def test_soft_labels_move_the_student_less_and_without_bias(ensembles):
+def test_soft_labels_move_the_student_less(ensembles):
     pate, X, _, z = ensembles[2]
     settings = {"sensitive_features": z, "noise_scale": 15.0, "random_state": 0}
     soft = pate_fairness(pate, X, labels="soft", **settings)
@@ -163,7 +161,7 @@ def test_confident_labels_leave_rows_out():
     votes = np.array([[30, 0], [16, 14], [0, 30], [29, 1]])
     plan = vote_mechanism("confident", epsilon=1.0, delta=1e-5, noise_scale=0.01, n_asked=4, n_answered=2, n_classes=2,
                       n_voting=30, threshold=20.0, threshold_noise_scale=0.01)  # fmt: skip
-    clean, private = draw_targets(votes, plan, 3, 30, "affine", random_stream(0))
+    clean, private = draw_targets(votes, plan, 3, "affine", random_stream(0))
     expected = np.array([[2.0, 0.0], [0.0, 0.0], [0.0, 2.0], [0.0, 0.0]])  # two answers, of weight 4 / 2 each
     np.testing.assert_array_equal(clean, expected)
     np.testing.assert_array_equal(private, np.stack([expected] * 3))
@@ -173,9 +171,10 @@ def test_confident_labels_leave_rows_out():
 @pytest.mark.parametrize("labels", ["soft", "hard", "confident"])
 def test_other_students_and_confident_labels(student, labels):
     X, y, z = data(900)
+    epochs = {"max_epochs": 8} if student == "network" else {}
     pate = PATEClassifier(
-        DecisionTreeClassifier(max_depth=3), n_teachers=15, labels=labels, epsilon=20.0, student=student, max_epochs=8,
-        random_state=0,
+        DecisionTreeClassifier(max_depth=3), n_teachers=15, labels=labels, epsilon=20.0, student=student,
+        random_state=0, **epochs,
     ).fit(X[:700], y[:700], public=X[700:])  # fmt: skip
     found = pate_fairness(pate, X[700:], sensitive_features=z[700:], y=y[700:], n_repeats=6, random_state=0)
     assert np.isfinite(found.groups.to_numpy(dtype=float)).all()
@@ -225,10 +224,15 @@ def test_bad_requests_are_named(ensembles):
         with pytest.raises(ValueError, match=message):
             pate_fairness(pate, X, **{"sensitive_features": z, **parameters})
     rows, labels, _ = data(300)
-    mute = PATEClassifier(DecisionTreeClassifier(), n_teachers=5, student=LinearSVC(), labels="hard", random_state=0)
+    mute = PATEClassifier(
+        DecisionTreeClassifier(), n_teachers=5, epsilon=50.0, student=LinearSVC(), labels="hard", random_state=0
+    )
     mute.fit(rows, labels, public=X)
     with pytest.raises(ValueError, match="must have predict_proba"):
         pate_fairness(mute, X, sensitive_features=z)
+    own = PATEClassifier(DecisionTreeClassifier(), n_teachers=5, epsilon=50.0, student=LogisticRegression())
+    with pytest.raises(ValueError, match=r"regularization=0.5 does nothing with student=LogisticRegression"):
+        pate_fairness(own.fit(rows, labels, public=X), X, sensitive_features=z, regularization=0.5)
     one = PATEClassifier(DecisionTreeClassifier(), n_teachers=5, random_state=0).fit(rows, 0 * labels, public=X)
     with pytest.raises(ValueError, match="at least two classes"):
         pate_fairness(one, X, sensitive_features=z)

@@ -11,7 +11,7 @@ pytestmark = [pytest.mark.data, pytest.mark.slow]
 
 
 @pytest.mark.parametrize("fetch", [fetch_credit_default, fetch_parkinsons])
-def test_soft_labels_narrow_the_gap_at_150_teachers_and_epsilon_3(data_home, fetch):
+def test_soft_labels_narrow_the_gap(data_home, fetch):
     data = fetch(preset="pate", data_home=data_home)
     X, y, z = np.asarray(data.data, dtype=float), np.asarray(data.target), pd.Series(data.sensitive_features).to_numpy()
     gaps = {"hard": [], "soft": []}

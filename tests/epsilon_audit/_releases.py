@@ -76,17 +76,17 @@ class DPNRPublicCode(DPNRAsPrinted):
 
 
 class RandomisedResponse:
-    """Keep a code with probability e^epsilon / (e^epsilon + n_codes - 1), else give another one."""
+    """Keep a category with probability e^epsilon / (e^epsilon + n_categories - 1), else give another one."""
 
-    def __init__(self, epsilon, n_codes, seed):
-        self.keep = np.exp(epsilon) / (np.exp(epsilon) + n_codes - 1)
-        self.n_codes = n_codes
+    def __init__(self, epsilon, n_categories, seed):
+        self.keep = np.exp(epsilon) / (np.exp(epsilon) + n_categories - 1)
+        self.n_categories = n_categories
         self.rng = np.random.default_rng(seed)
 
     def __call__(self, X):
-        code = X[:, 0].astype(int)
-        other = (code + self.rng.integers(1, self.n_codes, len(code))) % self.n_codes
-        return np.where(self.rng.random(len(code)) < self.keep, code, other)
+        category = X[:, 0].astype(int)
+        other = (category + self.rng.integers(1, self.n_categories, len(category))) % self.n_categories
+        return np.where(self.rng.random(len(category)) < self.keep, category, other)
 
 
 def _one_coordinate(factor):

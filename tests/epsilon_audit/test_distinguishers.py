@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from skfairdp.epsilon_audit import _distinguishers, _quick_scores
-from skfairdp.epsilon_audit._bounds import certified_epsilon, choose_event
-from skfairdp.epsilon_audit._distinguishers import train_distinguishers
-from skfairdp.epsilon_audit._quick_scores import lowest_bit
+from skfairdp.epsilon_audit import _distinguishers
+from skfairdp.epsilon_audit._certified_bounds import certified_epsilon, choose_event
+from skfairdp.epsilon_audit._distinguishers import lowest_bit, train_distinguishers
 from skfairdp.random import random_stream
 
 N = 4000
@@ -24,7 +23,7 @@ def bounds(draw, x, x_prime):
     return found
 
 
-def test_nothing_is_found_where_nothing_is():
+def test_nothing_is_found_without_a_leak():
     rng = np.random.default_rng(0)
     found = bounds(lambda x: rng.normal(size=(N, 3)), 0, 1)
     assert max(found.values()) < 0.05
@@ -54,7 +53,7 @@ def test_floating_point_noise_by_its_lowest_bits():
     assert grid["values and their lowest bits"] < 1
 
 
-def test_codes_by_their_frequencies():
+def test_categories_by_their_frequencies():
     rng = np.random.default_rng(0)
     table = {0: np.array([0.1, 0.4, 0.1, 0.4]), 1: np.array([0.4, 0.1, 0.4, 0.1])}
     found = bounds(lambda x: rng.choice(4, size=(N, 1), p=table[x]).astype(float), 0, 1)
@@ -88,7 +87,7 @@ def test_outputs_that_are_not_finite_tell_an_input_apart(bad):
 
 
 def test_wide_outputs_keep_the_columns_that_differ(monkeypatch):
-    monkeypatch.setattr(_quick_scores, "MAX_LINEAR_COLUMNS", 4)
+    monkeypatch.setattr(_distinguishers, "MAX_LINEAR_COLUMNS", 4)
     monkeypatch.setattr(_distinguishers, "_MAX_BOOSTED_COLUMNS", 2)
     rng = np.random.default_rng(0)
     where = np.zeros(60)

@@ -47,7 +47,7 @@ def test_honest_releases_are_rarely_contradicted():
     check(56)
 
 
-def test_without_the_confidence_they_would_be():
+def test_point_estimates_alone_would_be_contradicted():
     """The control: the ratio of the counts themselves, without bounds, accuses often."""
 
     def estimate(audit):

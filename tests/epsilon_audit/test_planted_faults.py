@@ -49,7 +49,7 @@ def test_the_same_privatizer_without_a_fault_passes(n_features, norm):
 
 
 @pytest.mark.parametrize("norm", ["l2", "minmax", "clip"])
-def test_one_coordinate_without_noise_is_convicted_whatever_the_normalisation(norm):
+def test_coordinate_without_noise_is_convicted(norm):
     for n_features in WIDTHS:
         release = planted(FAULTS_OF_A_ROW["one coordinate without noise"], n_features, 2, norm)
         assert audit_epsilon(release, random_state=2).contradicts

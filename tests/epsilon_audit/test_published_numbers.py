@@ -1,4 +1,4 @@
-"""The page cannot lie: every number of its tables is computed again, by the example that draws them and by formulas."""
+"""Every number in the tables of the page is computed again, by the example that draws them and by formulas."""
 
 import math
 import runpy
@@ -44,7 +44,7 @@ def example():
     return names
 
 
-def test_the_table_of_systems_is_what_the_example_computes(example):
+def test_table_of_systems_matches_the_example(example):
     rows = table("System")
     assert list(rows) == list(example["systems"])
     for name, (_, _, claimed, worst) in example["systems"].items():
@@ -52,7 +52,7 @@ def test_the_table_of_systems_is_what_the_example_computes(example):
         assert printed[0] == pytest.approx(claimed, abs=5e-7)
         assert printed[1] == pytest.approx(worst, abs=5e-7)
         audit = example["audits"][name]
-        # what NumPy draws and what its distinguishers learn may differ between versions; the printed bound may not lie
+        # what NumPy draws and what its distinguishers learn may differ between versions; printed bounds must hold
         assert audit.epsilon_lower == pytest.approx(printed[2], abs=0.35)
         if printed[1] > printed[0]:
             assert audit.contradicts
@@ -74,7 +74,7 @@ def test_the_systems_without_a_bound_have_none():
     assert odd(-1.0 + noise) == 0
 
 
-def test_the_table_of_other_sizes_is_what_the_code_computes():
+def test_table_of_other_sizes_matches_the_code():
     rows = table("Setting")
     found = {
         "FEDERATE, public code, 300 features, epsilon 8: exact epsilon": exact(

@@ -24,7 +24,7 @@ EXACT = {
     "laplace-l1": LaplacePrivatizer(epsilon=1.0, random_state=0),
     "laplace-l2": LaplacePrivatizer(epsilon=1.0, norm="l2", random_state=0),
     "laplace-minmax": LaplacePrivatizer(epsilon=1.0, norm="minmax", random_state=0),
-    "laplace-clip": LaplacePrivatizer(epsilon=1.0, norm="clip", clip_norm=0.5, random_state=0),
+    "laplace-clip": LaplacePrivatizer(epsilon=1.0, norm="clip", radius=0.5, random_state=0),
     "gaussian": GaussianPrivatizer(epsilon=1.0, delta=1e-3, random_state=0),
     "bits-ome": OMEEncoder(epsilon=1.0, random_state=0, **FEW_BITS),
     "bits-oue": OMEEncoder(epsilon=1.0, protocol="oue", random_state=0, **FEW_BITS),
@@ -56,7 +56,7 @@ def test_the_worst_case_comes_close_to_epsilon(score):
     assert 0.9 < audit.epsilon_lower <= 1.0
 
 
-def test_the_worst_case_of_bits_and_of_gaussian_noise_comes_close():
+def test_worst_case_of_bits_and_gaussian_comes_close():
     bit = OMEEncoder(epsilon=1.0, protocol="sue", random_state=0, **FEW_BITS).fit(ROWS[:, :1])
     assert 0.9 < audit_epsilon(bit, n_trials=200_000, confidence_level=SURE).epsilon_lower <= 1.0
     gaussian = GaussianPrivatizer(epsilon=1.0, delta=0.1, random_state=0).fit(ROWS)
@@ -75,7 +75,7 @@ def test_ten_per_cent_too_little_noise_is_convicted(score):
 
 
 def test_dpnr_as_printed_is_convicted():
-    """Exact epsilon D = 50 under a claim of 1: by its own likelihood ratio, and blindly."""
+    """Exact epsilon D = 50 under a claim of 1: by its own likelihood ratio, and by trained scores alone."""
     release = published(LaplacePrivatizer(epsilon=1.0, norm="minmax", calibration="published", random_state=0), WIDE)
     assert release.privacy_.epsilon == pytest.approx(50.0)
     for score in ("likelihood", "trained"):
@@ -95,7 +95,7 @@ def test_dpnr_public_code_is_convicted(epsilon):
 
 
 @pytest.mark.parametrize("score", ["likelihood", "trained", "all"])
-def test_shared_noise_is_convicted_in_an_estimator_that_tells_the_ratio_of_independent_noise(score):
+def test_shared_noise_is_convicted_despite_its_ratio(score):
     """The rows are dyadic, so that adding is exact and nothing but the sharing can give them away."""
 
     class Shared(LaplacePrivatizer):
@@ -148,7 +148,7 @@ def test_the_lowest_bits_of_our_laplace_say_nothing():
 
 @pytest.mark.parametrize("channel", ["codes", "laplace"])
 def test_a_trained_classifier_keeps_its_claim_from_end_to_end(channel):
-    """Two far rows through encoder and channel, blindly: close to epsilon, not above; half of it is convicted."""
+    """Two far rows, by trained scores alone: close to epsilon, not above; half of it is convicted."""
     data = make_biased_classification(1000, random_state=0)
     model = FederateClassifier(epsilon=2.0, channel=channel, max_epochs=5, random_state=0)
     model.fit(data.data, data.target, sensitive_features=data.sensitive_features)

@@ -1,17 +1,25 @@
 """Displays: what they compute, what they draw, and what they refuse."""
 
+import itertools
 import warnings
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.collections import LineCollection, PathCollection
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
 
 from skfairdp import RelaxationThreshold
 from skfairdp.exceptions import UndefinedGroupMetricWarning
-from skfairdp.inspection import GroupRatesDisplay, PrivacyCurveDisplay, RepresentationDisplay, TradeoffDisplay
+from skfairdp.inspection import (
+    GroupRatesDisplay,
+    LeakageDisplay,
+    PrivacyCurveDisplay,
+    RepresentationDisplay,
+    TradeoffDisplay,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -56,6 +64,31 @@ def test_tradeoff_shows_gaps_and_leakage_as_positive(colour):
     assert display.front.tolist() == [True, True, False, False]
     if colour is not None:
         assert display.colour.value.min() > 0
+
+
+def test_tradeoff_shows_intervals_and_privacy():
+    table = CANDIDATES.assign(
+        lower=CANDIDATES["tpr_gap"] / 2, upper=CANDIDATES["tpr_gap"] * 2, epsilon=[8.0, *[np.inf] * 3]
+    )
+    display = TradeoffDisplay.from_table(table, interval=("lower", "upper"), epsilon="epsilon")
+    lines = next(c for c in display.ax_.collections if isinstance(c, LineCollection)).get_segments()
+    np.testing.assert_allclose(lines[0], [[0.90, 0.10], [0.90, 0.40]])
+    drawn = {c.get_label(): len(c.get_offsets()) for c in display.ax_.collections if isinstance(c, PathCollection)}
+    assert drawn == {"finite epsilon": 1, "no privacy": 3}
+
+
+def test_tradeoff_labels_do_not_hide_each_other():
+    crowd = pd.DataFrame(
+        {
+            "method": ["unconstrained", "federate", "noise", "pate\x1b", "a name that is far too long to be shown"],
+            "accuracy": [0.850, 0.851, 0.849, 0.850, 0.80],
+            "tpr_gap": [0.050, 0.051, 0.049, 0.0505, 0.0],
+        }
+    )
+    texts = TradeoffDisplay.from_table(crowd, label="method").ax_.texts
+    assert [text.get_text() for text in texts][3:] == ["pate�", "a name that is far too …"]
+    for one, other in itertools.combinations([text.get_window_extent() for text in texts], 2):
+        assert not one.overlaps(other)
 
 
 def test_displays_draw_where_they_are_told():
@@ -114,6 +147,35 @@ def test_group_rates_of_several_columns_and_of_another_class():
         )
     labels = [text.get_text() for text in display.ax_.get_legend().get_texts()]
     assert labels == ["f x 1", "f x 2", "m x 1", "m x 2"]
+
+
+def test_group_rates_compares_models():
+    y, sex = [1, 0, 1, 0], pd.Series(["f", "f", "m", "m"], name="model")  # a column may be called so
+    predicted = {"plain": [1, 0, 0, 0], "fair": [1, 0, 1, 0]}
+    display = GroupRatesDisplay.from_predictions(y, predicted, sensitive_features=sex, rates=("accuracy", "tpr"))
+    assert display.names == ("model",)
+    assert [text.get_text() for text in display.ax_.get_legend().get_texts()] == ["plain", "fair"]
+    ticks = [text.get_text() for text in display.ax_.get_yticklabels()]
+    assert ticks == ["accuracy", "f", "m", "true positive rate", "f", "m"]
+    plain, fair = (container.lines[0] for container in display.ax_.containers)
+    assert plain.get_xdata().tolist() == [1.0, 0.5, 1.0, 0.0]
+    assert fair.get_xdata().tolist() == [1.0, 1.0, 1.0, 1.0]
+    assert np.round(plain.get_ydata().astype(float)).tolist() == [1, 2, 4, 5]  # each on the line of its group
+
+
+def test_leakage_marks_the_chosen_and_guessing():
+    rng = np.random.default_rng(0)
+    z = np.repeat([0, 1, 1], 60)
+    views = {"told": rng.normal(size=(180, 2)) + 4 * z[:, None], "hidden": rng.normal(size=(180, 2))}
+    display = LeakageDisplay.from_representations(
+        views, sensitive_features=z, chosen="told", probe="linear", random_state=0
+    )
+    told, hidden = display.ax_.patches
+    assert told.get_width() == display.table["accuracy"][0] > 0.9
+    assert told.get_facecolor() != hidden.get_facecolor()
+    assert "guessing 67%" in [text.get_text() for text in display.ax_.texts]
+    with pytest.raises(ValueError, match="representations is empty"):
+        LeakageDisplay.from_representations({}, sensitive_features=z)
 
 
 def test_group_rates_refuses_what_it_does_not_know():

@@ -87,7 +87,7 @@ def test_input_norms_and_boundary(setting):
 
 def test_norms_need_a_logistic_student(setting):
     _, X, y, z = setting
-    pate = PATEClassifier(DecisionTreeClassifier(), n_teachers=5, student="network", max_epochs=2, random_state=0)
+    pate = PATEClassifier(DecisionTreeClassifier(), n_teachers=5, epsilon=50.0, student="network", random_state=0)
     pate.fit(X[::2], y[::2], public=X[1::2])
     found = pate_fairness(pate, X, sensitive_features=z, n_repeats=2)
     with pytest.raises(ValueError, match="logistic student"):

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
-from skfairdp.mechanisms import l1_sensitivity, l2_sensitivity, normalise, normalise_to_grid
-from skfairdp.mechanisms._normalise import FINEST_GRID, NORMS, add_noise, dense, inner_radius
+from skfairdp.mechanisms import l1_sensitivity, l2_sensitivity, normalise
+from skfairdp.mechanisms._normalise import FINEST_GRID, NORMS, add_noise, dense, inner_radius, normalise_to_grid
 from skfairdp.random import random_stream
 
 GRIDS = {"l1": [1, 2, 64, 4096, 2**40], "l2": [32, 1000, 2**26], "minmax": [1, 512, 2**40], "clip": [1, 512, 2**40]}
@@ -93,7 +93,7 @@ def test_rounding_is_unbiased(norm, grid):
     assert np.abs(nearest - radius * normalise(x[None], norm)[0]).max() > 0.05
 
 
-def test_rounding_each_value_by_itself_would_break_the_l1_bound():
+def test_rounding_each_value_alone_breaks_the_l1_bound():
     """The planted fault: nearest rounding of N x / ||x|| has another norm than N, so the sensitivity 2N is wrong."""
     X = np.random.default_rng(0).normal(size=(500, 20))
     nearest = np.round(64 * normalise(X, "l1"))
@@ -110,7 +110,7 @@ def test_dividing_by_a_plain_sum_would_lose_extreme_rows():
     assert normalise(X, "minmax").tolist() == [[1.0, 0.0], [0.0, 0.0], [1.0, 0.0]]
 
 
-def test_rows_that_rounding_takes_out_of_the_ball_are_pulled_back():
+def test_rows_outside_the_ball_are_pulled_back():
     # Equal coordinates are the worst case; on a coarse grid many rows leave the ball before the check.
     X = np.ones((20_000, 50))
     Z = normalise_to_grid(X, "l2", 12, random_stream(0))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skfairdp.ensemble._logistic_students import solve_students, student_losses, student_probabilities, with_ones
+from skfairdp.ensemble._students import solve_students, student_losses, student_probabilities, with_ones
 from skfairdp.metrics._pate_analysis import (
     closeness_to_boundary,
     excessive_risk,

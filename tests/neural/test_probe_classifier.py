@@ -70,9 +70,9 @@ def test_gradient_is_the_derivative_of_the_loss():
 
     rng = np.random.default_rng(0)
     rows = torch.from_numpy(rng.normal(size=(12, 3)).astype(np.float32))
-    codes = torch.from_numpy(np.arange(12) % 3)
+    class_indices = torch.from_numpy(np.arange(12) % 3)
     settings = ProbeClassifier(hidden_size=4, n_members=3)
-    team = _Team(rows, codes, 3, settings, torch_generator(random_stream(0)))
+    team = _Team(rows, class_indices, 3, settings, torch_generator(random_stream(0)))
     team.weights += 0.3 * torch.from_numpy(rng.normal(size=len(team.weights)).astype(np.float32))
     team.fill_gradient(torch.arange(12), 0.1)
 
@@ -84,7 +84,7 @@ def test_gradient_is_the_derivative_of_the_loss():
         units = slice(4 * k, 4 * k + 4)
         hidden = torch.relu(team.rows[mine] @ hidden_weights[:, units] + hidden_bias[units])
         scores = hidden @ output_weights[k] + output_bias[k]
-        loss = loss + torch.nn.functional.cross_entropy(scores, team.codes[mine])
+        loss = loss + torch.nn.functional.cross_entropy(scores, team.class_indices[mine])
     (by_autograd,) = torch.autograd.grad(loss, free)
     assert torch.allclose(team.gradient, by_autograd, atol=1e-6)
 
@@ -106,9 +106,9 @@ def test_merged_members_are_their_mean():
 @pytest.mark.parametrize("labels", [["no", "yes"], [False, True], [-1.0, 7.0], [3, 10]])
 def test_labels_of_any_type(labels):
     rng = np.random.default_rng(0)
-    codes = rng.integers(0, 2, 200)
-    z = np.array(labels)[codes]
-    H = rng.normal(size=(200, 3)) + 3 * codes[:, None]
+    class_indices = rng.integers(0, 2, 200)
+    z = np.array(labels)[class_indices]
+    H = rng.normal(size=(200, 3)) + 3 * class_indices[:, None]
     probe = ProbeClassifier(random_state=0, max_steps=100).fit(H, z)
     assert probe.classes_.tolist() == labels
     assert probe.predict(H).dtype == z.dtype

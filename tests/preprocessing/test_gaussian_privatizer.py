@@ -13,8 +13,8 @@ from sklearn.pipeline import make_pipeline
 from skfairdp import GaussianPrivatizer
 from skfairdp.accounting import gaussian_delta, gaussian_epsilon
 from skfairdp.mechanisms import gaussian_mechanism, normalise
-from skfairdp.mechanisms._gaussian import ETA, TAU, TOTAL_VARIATION
-from skfairdp.release import _door
+from skfairdp.mechanisms._gaussian_mechanism import ETA, TAU, TOTAL_VARIATION
+from skfairdp.release import _release_mixin
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def H():
 
 @pytest.mark.parametrize(("epsilon", "delta", "ratio"), [(1.0, 1e-5, 3.730632), (8.0, 1e-6, 0.652935)])
 def test_the_receipt_is_that_of_what_runs(H, epsilon, delta, ratio):
-    privatizer = GaussianPrivatizer(epsilon, delta, clip_norm=3.0).fit(H)
+    privatizer = GaussianPrivatizer(epsilon, delta, radius=3.0).fit(H)
     privacy = privatizer.privacy_
     assert (privacy.epsilon, privacy.delta, privacy.mechanism) == (epsilon, delta, "gaussian")
     assert privatizer.sensitivity_ == 6.0
@@ -35,10 +35,10 @@ def test_the_receipt_is_that_of_what_runs(H, epsilon, delta, ratio):
 
 def test_noise_has_the_scale_that_the_object_names():
     H = np.random.default_rng(0).normal(size=(10_000, 6))
-    privatizer = GaussianPrivatizer(epsilon=3.0, clip_norm=2.0, random_state=1).fit(H)
+    privatizer = GaussianPrivatizer(epsilon=3.0, radius=2.0, random_state=1).fit(H)
     noise = (privatizer.transform(H) - normalise(H, "l2", 2.0)).reshape(-1)
-    assert stats.kstest(noise, "norm", args=(0, privatizer.noise_scale_)).pvalue > 1e-4
-    assert stats.kstest(noise, "norm", args=(0, 1.1 * privatizer.noise_scale_)).pvalue < 1e-12
+    assert stats.kstest(noise, stats.norm(0, privatizer.noise_scale_).cdf).pvalue > 1e-4
+    assert stats.kstest(noise, stats.norm(0, 1.1 * privatizer.noise_scale_).cdf).pvalue < 1e-12
 
 
 def test_infinite_epsilon_switches_the_noise_off(H):
@@ -67,7 +67,7 @@ def test_containers_and_names(H):
     assert GaussianPrivatizer().fit_transform(H.astype(np.float32)).dtype == np.float32
 
 
-def test_the_likelihood_ratio_is_that_of_two_normal_densities(H):
+def test_likelihood_ratio_of_normal_densities(H):
     x, x_prime = np.array([3.0, 1.0, -2.0]), np.array([-1.0, -1.0, 2.0])
     privatizer = GaussianPrivatizer(epsilon=2.0, random_state=0).fit(x[None])
     y = privatizer.transform(np.tile(x, (5000, 1)))
@@ -76,7 +76,7 @@ def test_the_likelihood_ratio_is_that_of_two_normal_densities(H):
     densities = [stats.norm.logpdf(y, centre, privatizer.noise_scale_).sum(axis=1) for centre in centres]
     np.testing.assert_allclose(ratio, densities[0] - densities[1], atol=1e-9)
     mu = np.linalg.norm(centres[0] - centres[1]) / privatizer.noise_scale_
-    assert stats.kstest(ratio, "norm", args=(mu * mu / 2, mu)).pvalue > 1e-4
+    assert stats.kstest(ratio, stats.norm(mu * mu / 2, mu).cdf).pvalue > 1e-4
 
 
 def test_it_learns_in_a_pipeline(H):
@@ -85,22 +85,22 @@ def test_it_learns_in_a_pipeline(H):
     assert pipe.score(H, y) > 0.9
 
 
-def test_nothing_is_drawn_when_the_release_is_not_paid_for(H, monkeypatch):
+def test_draws_nothing_unpaid(H, monkeypatch):
     privatizer = GaussianPrivatizer(random_state=0).fit(H)
     expected = GaussianPrivatizer(random_state=0).fit(H).transform(H)
 
     def refuse(guarantee, *, source):
         raise RuntimeError("no budget")
 
-    monkeypatch.setattr(_door, "charge_release", refuse)
+    monkeypatch.setattr(_release_mixin, "charge_release", refuse)
     with pytest.raises(RuntimeError, match="no budget"):
         privatizer.transform(H)
     monkeypatch.undo()
     assert np.array_equal(privatizer.transform(H), expected)
 
 
-@pytest.mark.parametrize("later", [{"epsilon": 1e6}, {"delta": 0.5}, {"clip_norm": 100.0}])
-def test_the_receipt_stays_true_when_parameters_change_after_fit(H, later):
+@pytest.mark.parametrize("later", [{"epsilon": 1e6}, {"delta": 0.5}, {"radius": 100.0}])
+def test_set_params_after_fit_changes_no_receipt(H, later):
     privatizer = GaussianPrivatizer(random_state=0).fit(H).set_params(**later)
     released = GaussianPrivatizer(random_state=0).fit(H).transform(H)
     assert np.array_equal(privatizer.transform(H), released)
@@ -108,7 +108,7 @@ def test_the_receipt_stays_true_when_parameters_change_after_fit(H, later):
 
 
 @pytest.mark.parametrize(("epsilon", "n_features", "times"), [(8.0, 8, 3), (8.0, 768, 50), (50.0, 8, 2), (1.0, 8, 100)])
-def test_many_releases_pay_for_the_rounding_of_every_table(epsilon, n_features, times):
+def test_many_releases_pay_for_rounding(epsilon, n_features, times):
     """What the total says covers the integer mechanism: its own mu, and the tables' error once for every entry."""
     privatizer = GaussianPrivatizer(epsilon, 1e-5).fit(np.ones((1, n_features)))
     plan = gaussian_mechanism(epsilon, 1e-5, n_features)
@@ -132,11 +132,11 @@ def test_many_releases_pay_for_the_rounding_of_every_table(epsilon, n_features, 
         ({"delta": 1.0}, "delta must be"),
         ({"delta": -0.1}, "delta must be"),
         ({"delta": "small"}, "'delta' parameter"),
-        ({"clip_norm": -2.0}, "clip_norm must be"),
+        ({"radius": -2.0}, "radius must be"),
         ({"random_state": -1}, "random_state must be"),
     ],
 )
-def test_bad_parameters_are_refused_by_name_and_nothing_is_fitted(H, params, message):
+def test_refuses_bad_parameters(H, params, message):
     privatizer = GaussianPrivatizer(**params)
     with pytest.raises(ValueError, match=message):
         privatizer.fit(H)

@@ -1,4 +1,4 @@
-"""The number beside a pipeline is the pipeline's: what breaks it is named, and what keeps it is let pass."""
+"""The guarantee of a pipeline: steps that break it are named, and steps that keep it pass."""
 
 import math
 
@@ -43,7 +43,7 @@ def centre_on_the_batch(X):
 
 
 class Bare:
-    """A transformer that knows nothing of scikit-learn but its verbs."""
+    """A transformer that has only the methods of scikit-learn: no tags, no parameters."""
 
     def fit(self, X, y=None):
         return self
@@ -103,7 +103,7 @@ def test_public_bounds_tell_nothing_of_other_rows():
     assert not audit.contradicts
 
 
-def test_bits_with_learned_statistics_tell_of_the_rows_they_were_learned_from():
+def test_learned_statistics_of_bits_are_named():
     encoder = OMEEncoder(8.0).fit(X)
     assert pipeline_guarantee(encoder).epsilon == math.inf
     assert pipeline_guarantee(encoder, rows="new").epsilon == pytest.approx(8.0)
@@ -182,7 +182,7 @@ def test_what_stands_behind_the_noise_costs_nothing():
     assert any("labels" in sentence for sentence in pipeline_guarantee(labelled).does_not_cover)
 
 
-def test_the_smaller_of_two_epsilons_holds_only_where_rows_stay_apart():
+def test_smaller_epsilon_needs_rows_kept_apart():
     apart = make_pipeline(LaplacePrivatizer(8.0), Normalizer(), LaplacePrivatizer(0.3)).fit(X)
     assert pipeline_guarantee(apart).epsilon == 0.3
     between = make_pipeline(LaplacePrivatizer(8.0), StandardScaler(), LaplacePrivatizer(0.3)).fit(X)
@@ -208,7 +208,7 @@ TABLE = pd.DataFrame(np.where(RNG.random((60, 2)) < 0.2, np.nan, RNG.integers(0,
     ],
     ids=["fill by mean", "fill forwards", "frequencies", "group means", "shrink by maximum"],
 )
-def test_functions_that_look_at_other_rows_are_found_in_tables_with_gaps_and_repetitions(function):
+def test_mixing_functions_are_found(function):
     pipeline = make_pipeline(FunctionTransformer(function), LaplacePrivatizer(1.0)).fit(TABLE)
     assert pipeline_guarantee(pipeline, rows="new").epsilon == math.inf
     harmless = make_pipeline(FunctionTransformer(lambda d: d.fillna(0.0)), LaplacePrivatizer(1.0)).fit(TABLE)
@@ -314,7 +314,7 @@ def programs(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["plain", "with a memory", "nested", "in columns", "before a model"])
-def test_the_ledger_charges_infinity_for_a_scaler_that_saw_the_rows(name, tmp_path):
+def test_ledger_charges_infinity_for_a_fitted_scaler(name, tmp_path):
     pipeline = programs(tmp_path)[name]
     with PrivacyLedger() as ledger:
         pipeline.fit(X, Y)
@@ -330,7 +330,7 @@ def test_the_ledger_charges_infinity_for_a_scaler_that_saw_the_rows(name, tmp_pa
         pipeline.fit_transform(X, Y) if not hasattr(pipeline, "predict") else pipeline.fit(X, Y)
 
 
-def test_the_ledger_charges_what_it_should_where_nothing_was_learned():
+def test_ledger_charges_epsilon_without_learning():
     pipeline = make_pipeline(PublicScaler(BOUNDS), LaplacePrivatizer(0.5), StandardScaler(), LaplacePrivatizer(0.25))
     with PrivacyLedger() as ledger:
         pipeline.fit_transform(X)
@@ -343,7 +343,7 @@ def test_the_ledger_charges_what_it_should_where_nothing_was_learned():
 
 @pytest.mark.parametrize("backend", ["loky", "threading"])
 @pytest.mark.parametrize("union", ["FeatureUnion", "ColumnTransformer"])
-def test_workers_of_a_step_are_charged_for_what_stands_before_it(backend, union):
+def test_workers_are_charged_for_earlier_steps(backend, union):
     parts = [("a", LaplacePrivatizer(1.0)), ("b", LaplacePrivatizer(1.0, norm="l2"))]
     if union == "FeatureUnion":
         step = FeatureUnion(parts, n_jobs=2)

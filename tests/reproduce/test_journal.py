@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.reproduce._experiment import run_cells
 from benchmarks.reproduce._journal import Journal, key_of
-from benchmarks.reproduce._runner import run_cells
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -20,8 +20,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = """
 import sys, time
 from pathlib import Path
+from benchmarks.reproduce._experiment import run_cells
 from benchmarks.reproduce._journal import Journal
-from benchmarks.reproduce._runner import run_cells
 
 folder, seconds, n_jobs = Path(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3])
 
@@ -31,7 +31,7 @@ def measure(cell):
         marks.write(f"{cell['seed']}\\n")
     return {"square": cell["seed"] ** 2}
 
-run_cells(measure, [{"seed": seed} for seed in range(12)], Journal(folder / "run.jsonl"), n_jobs=n_jobs)
+run_cells(measure, [{"seed": seed} for seed in range(12)], Journal(folder / "run.jsonl", "one"), n_jobs=n_jobs)
 """
 
 
@@ -74,10 +74,10 @@ def test_killed_run_resumes(tmp_path, n_jobs):
     assert sum(marks.values()) <= 12 + n_jobs
 
 
-def test_half_a_line_is_no_result(tmp_path):
+def test_torn_line_is_no_result(tmp_path):
     path = tmp_path / "run.jsonl"
     cells = [{"seed": seed} for seed in range(3)]
-    whole = json.dumps({"cell": cells[0], "result": {"value": 1}}) + "\n"
+    whole = json.dumps({"cell": cells[0], "code": "", "result": {"value": 1}}) + "\n"
     path.write_text(whole + whole.replace('"seed": 0', '"seed": 1')[:-9])
     assert Journal(path).missing(cells) == cells[1:]
     assert run_cells(lambda cell: {"value": 2}, cells, Journal(path)) == 2
@@ -90,7 +90,7 @@ def test_half_a_line_is_no_result(tmp_path):
         Journal(path).rows()
 
 
-def test_a_changed_setting_is_another_cell(tmp_path):
+def test_changed_setting_is_another_cell(tmp_path):
     journal = Journal(tmp_path / "run.jsonl")
     run_cells(lambda cell: {}, [{"seed": 0, "epochs": 5}], journal)
     assert journal.missing([{"epochs": 5, "seed": 0}]) == []
@@ -98,14 +98,14 @@ def test_a_changed_setting_is_another_cell(tmp_path):
     assert key_of({"sizes": (1, 2)}) == key_of({"sizes": [1, 2]})
 
 
-def test_two_runs_do_not_share_a_journal(tmp_path):
+def test_journal_refuses_second_run(tmp_path):
     path = tmp_path / "run.jsonl"
     with Journal(path), pytest.raises(RuntimeError, match="another run"):
         run_cells(lambda cell: {}, [{"seed": 0}], Journal(path))
     assert run_cells(lambda cell: {}, [{"seed": 0}], Journal(path)) == 1
 
 
-def test_a_failing_cell_is_named_and_the_finished_ones_stay(tmp_path):
+def test_failing_cell_is_named(tmp_path):
     journal = Journal(tmp_path / "run.jsonl")
 
     def measure(cell):
@@ -121,3 +121,48 @@ def test_a_failing_cell_is_named_and_the_finished_ones_stay(tmp_path):
 def test_writing_needs_an_open_journal(tmp_path):
     with pytest.raises(RuntimeError, match="with"):
         Journal(tmp_path / "run.jsonl").append({}, {})
+
+
+def test_old_code_is_measured_again(tmp_path, capsys):
+    path, cells = tmp_path / "run.jsonl", [{"seed": seed} for seed in range(3)]
+    run_cells(lambda cell: {"by": "one"}, cells[:2], Journal(path, "one"))
+    assert capsys.readouterr().err.count("other code") == 0
+    journal = Journal(path, "two")
+    assert journal.missing(cells) == cells
+    assert journal.of_other_code(cells) == 2
+    assert run_cells(lambda cell: {"by": "two"}, cells, journal) == 3
+    assert "2 of 3 cells were measured by other code; they are measured again" in capsys.readouterr().err
+    assert [row["result"]["by"] for row in journal.finished(cells)] == ["two"] * 3
+    assert journal.of_other_code(cells) == 0
+    # Lines of the other code are still there for whoever goes back to it.
+    assert [row["result"]["by"] for row in Journal(path, "one").finished(cells)] == ["one"] * 2
+
+
+def test_old_code_is_accepted_on_request(tmp_path, capsys):
+    path, cells = tmp_path / "run.jsonl", [{"seed": seed} for seed in range(3)]
+    for code in ("one", "two"):
+        run_cells(lambda cell, code=code: {"by": code}, cells[:2], Journal(path, code))
+    run_cells(lambda cell: {"by": "three"}, cells[:1], Journal(path, "three"))
+    capsys.readouterr()
+    journal = Journal(path, "three", accept_old_code=True)
+    assert run_cells(lambda cell: {"by": "three"}, cells, journal) == 1
+    assert "1 of 3 cells were measured by other code; they are kept" in capsys.readouterr().err
+    # Of several old lines the last one counts, and none where the cell has one of this code.
+    assert [row["result"]["by"] for row in journal.finished(cells)] == ["three", "two", "three"]
+
+
+def test_line_without_version_is_old(tmp_path):
+    path = tmp_path / "run.jsonl"
+    path.write_text(json.dumps({"cell": {"seed": 0}, "result": {"value": 1}}) + "\n")
+    for code in ("one", ""):
+        assert Journal(path, code).missing([{"seed": 0}]) == [{"seed": 0}]
+        assert Journal(path, code).of_other_code([{"seed": 0}]) == 1
+        assert Journal(path, code, accept_old_code=True).missing([{"seed": 0}]) == []
+
+
+def test_changed_code_after_kill_starts_anew(tmp_path):
+    done = cut_off(tmp_path, 1)
+    cells = [{"seed": seed} for seed in range(12)]
+    assert run_cells(lambda cell: {}, cells, Journal(tmp_path / "run.jsonl", "two")) == 12
+    # The run of the first code goes on where it was, nevertheless.
+    assert len(Journal(tmp_path / "run.jsonl", "one").missing(cells)) == 12 - len(done)

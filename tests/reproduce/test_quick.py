@@ -8,10 +8,10 @@ import math
 
 import pytest
 
-from benchmarks.reproduce.__main__ import reproduce
+from benchmarks.reproduce._experiment import experiment_of, reproduce
 from benchmarks.reproduce._journal import Journal
+from benchmarks.reproduce._pate_redraws import lines_of
 from benchmarks.reproduce._tables import frame_of, pick
-from benchmarks.reproduce.pate import _lines
 
 pytestmark = pytest.mark.data
 
@@ -20,7 +20,7 @@ def quick(name, folder):
     text = reproduce(name, "quick", folder)
     assert text.startswith(f"### {name}-quick")
     assert list(folder.glob(f"{name}-quick-*.csv"))
-    return frame_of(Journal(folder / f"{name}-quick.jsonl").rows())
+    return frame_of(Journal(folder / f"{experiment_of(name).journal}-quick.jsonl").rows())
 
 
 def test_ome(data_home, tmp_path):
@@ -73,7 +73,7 @@ def test_federate_celeba(data_home, tmp_path):
 
 def test_pate(data_home, tmp_path):
     frame = quick("pate", tmp_path)
-    sweep, labels = _lines(frame, "sweep"), _lines(frame, "labels")
+    sweep, labels = lines_of(frame, "sweep"), lines_of(frame, "labels")
     by_penalty = sweep[sweep["n_teachers"] == 150].sort_values("penalty")
     assert by_penalty["sensitivity"].is_monotonic_decreasing
     assert (sweep["sensitivity"] <= sweep["bound"]).all()
@@ -84,3 +84,19 @@ def test_pate(data_home, tmp_path):
     assert abs(at_3.loc["soft", "accuracy"] - at_3.loc["hard", "accuracy"]) < 0.03
     assert (tmp_path / "pate-figure-2.svg").exists()
     assert (tmp_path / "pate-figure-7.svg").exists()
+
+
+def test_federate_adult_guide(data_home, tmp_path):
+    grid = quick("federate-adult-guide", tmp_path).query("stage == 'grid'").set_index("method")
+    accuracy = grid["test"].map(lambda test: test[0])
+    assert 81 <= accuracy["Noise, exact"] < accuracy["codes, no penalty"] <= 86.5
+    assert grid["exact_epsilon"].tolist() == pytest.approx([8.0, 8.0])
+    assert (tmp_path / "federate_adult.svg").exists()
+
+
+def test_pate_guide(data_home, tmp_path):
+    frame = quick("pate-guide", tmp_path)
+    lines = lines_of(frame, "labels")
+    gaps = lines[lines["epsilon"] == 3.0].pivot_table(index="labels", columns="postprocess", values="gap")
+    assert (gaps.loc["soft"] < 0.5 * gaps.loc["hard"]).all()
+    assert (tmp_path / "pate_fairness_150.png").exists()

@@ -1,0 +1,317 @@
+"""The SQLite file behind a ledger.
+
+One connection per transaction and nothing kept open: a file can then be shared by
+threads, by forked and by spawned processes, and a process that dies leaves
+nothing locked. A charge is one ``BEGIN IMMEDIATE`` transaction that reads the budget and
+what was spent, and writes the entry, so that two processes can never both get the
+last of one budget, and a budget binds from the moment it is set.
+"""
+
+import json
+import math
+import os
+import sqlite3
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import quote
+
+from skfairdp._process import ProcessLock
+from skfairdp.accounting._composition import fits, repeats_noise
+from skfairdp.accounting._guarantee import PrivacyGuarantee, events_of
+from skfairdp.exceptions import BudgetExceededError
+
+DEFAULT_RECORDS = "default"
+
+_APPLICATION_ID = 0x736B6670  # "skfp": tells a ledger from any other SQLite file
+_VERSION = 2
+_TIMEOUT = 120.0  # seconds to wait for other processes before a release is refused
+
+_SCHEMA = """
+CREATE TABLE budgets (time REAL NOT NULL, process INTEGER NOT NULL, guarantee TEXT NOT NULL);
+CREATE TABLE sessions (id TEXT PRIMARY KEY, time REAL NOT NULL, process INTEGER NOT NULL);
+CREATE TABLE open_sets (block TEXT NOT NULL, session TEXT NOT NULL, place TEXT NOT NULL, records TEXT NOT NULL);
+CREATE TABLE entries (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, time REAL NOT NULL, process INTEGER NOT NULL, records TEXT NOT NULL,
+    source TEXT NOT NULL, guarantee TEXT NOT NULL);
+CREATE INDEX entries_by_records ON entries (records, guarantee);
+"""
+
+# SQLite knows of locks per process; a child that is forked in the middle of a transaction would believe for ever
+# that it holds one. So transactions of one process take turns, and a fork waits for its turn too.
+_turn = ProcessLock(held_over_fork=True)
+
+
+class Session(NamedTuple):
+    """A ledger from the moment it is entered until it is left, as any process may know it."""
+
+    path: str
+    id: str
+    durable: bool
+
+
+class Clue(NamedTuple):
+    """What is known of the records that a release concerns.
+
+    Attributes
+    ----------
+    records : str or None
+        Their set, if it is known.
+    block : str or None
+        A block from which this process was sent an estimator, if it was.
+    """
+
+    records: str | None = None
+    block: str | None = None
+
+
+class LedgerGoneError(RuntimeError):
+    """The file of a ledger cannot be reached from here."""
+
+
+class SessionClosedError(RuntimeError):
+    """These sessions cannot be charged: they were left, or the file that knows of them is not here."""
+
+    def __init__(self, message: str, sessions: list[Session], *, known: bool):
+        super().__init__(message)
+        self.sessions = sessions
+        self.known = known
+
+
+@contextmanager
+def transaction(path: str, *, durable: bool, write: bool = True) -> Iterator[sqlite3.Connection]:
+    """Hold a lock on a ledger file; commit at the end, roll back on any exception."""
+    with _turn, closing(_connect(path, durable=durable)) as connection:
+        with _named_errors(path):
+            connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+        try:
+            with _named_errors(path):
+                yield connection
+        except BaseException:
+            connection.rollback()
+            raise
+        with _named_errors(path):
+            connection.commit()
+
+
+def create(path: str, *, durable: bool) -> None:
+    """Make a new account where there is no file yet."""
+    if not Path(path).parent.is_dir():
+        raise FileNotFoundError(f"path must lie in a folder that exists; got {path!r}.")
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))  # private from its first byte on
+    except FileExistsError:
+        raise FileExistsError(
+            f"path={path!r} exists already, and create=True makes new accounts only. Leave create away to open it."
+        ) from None
+    with transaction(path, durable=durable) as connection:
+        for statement in _SCHEMA.split(";"):
+            connection.execute(statement)
+        connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version = {_VERSION}")
+
+
+def check(path: str) -> None:
+    """Refuse a file that is not there, not a ledger, or not a whole one."""
+    if not os.path.exists(path):
+        raise FileNotFoundError(
+            f"path={path!r} does not exist. If a new account is meant, pass create=True; if there was one, restore it "
+            "from a copy: a new one would forget what has been spent."
+        )
+    if os.path.getsize(path) == 0:
+        raise ValueError(_damaged(path, "it is empty"))
+    with transaction(path, durable=True, write=False) as connection:
+        found = connection.execute("PRAGMA application_id").fetchone()[0]
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        if found != _APPLICATION_ID:
+            raise ValueError(f"path={path!r} is an SQLite file, but not a privacy ledger.")
+        if version != _VERSION:
+            raise ValueError(f"path={path!r} is a privacy ledger of version {version}; version {_VERSION} is known.")
+        damage = connection.execute("PRAGMA quick_check").fetchone()[0]
+        if damage != "ok":
+            raise ValueError(_damaged(path, damage))
+
+
+def charge(sessions: Mapping[Session, Clue], guarantee: PrivacyGuarantee, source: str) -> None:
+    """Charge one release to every session, or raise and charge none; each comes with what is known of the records."""
+    by_path: dict[str, list[Session]] = {}
+    for session in sessions:
+        by_path.setdefault(session.path, []).append(session)
+    with ExitStack() as stack:
+        # Always in the same order, so that two releases never wait for each other. All checks come before the
+        # first commit; should a later commit fail, an earlier ledger has recorded a release that was not made.
+        for path, here in sorted(by_path.items()):
+            try:
+                connection = stack.enter_context(transaction(path, durable=here[0].durable))
+            except LedgerGoneError as error:
+                raise SessionClosedError(str(error), here, known=False) from None
+            if strange := [session for session in here if not _is_known(connection, session.id)]:
+                message = f"The privacy ledger {path!r} is not the one that was entered."
+                raise SessionClosedError(message, strange, known=False)
+            if closed := [session for session in here if not is_open(connection, session.id)]:
+                raise SessionClosedError(f"The privacy ledger {path!r} was left.", closed, known=True)
+            sets = [name for session in here for name in sets_of(connection, session.id, sessions[session])]
+            record(connection, sets, guarantee, source)
+
+
+def record(connection: sqlite3.Connection, sets: Iterable[str], guarantee: PrivacyGuarantee, source: str) -> None:
+    """Write one release down for each of these record sets, if the budget pays for all of them."""
+    text = json.dumps(guarantee.to_dict(), sort_keys=True)
+    budget = stored_budget(connection)
+    if budget is not None and math.isfinite(budget.epsilon) and guarantee.reproducible:
+        _check_noise(connection, guarantee)
+    for records in dict.fromkeys(sets):
+        if budget is not None:
+            spent = spending(connection, records)
+            spent[guarantee] += 1
+            _check_budget(spent, guarantee, budget, records)
+        connection.execute(
+            "INSERT INTO entries (time, process, records, source, guarantee) VALUES (?, ?, ?, ?, ?)",
+            (time.time(), os.getpid(), records, source, text),
+        )
+
+
+def _check_noise(connection: sqlite3.Connection, guarantee: PrivacyGuarantee) -> None:
+    """Refuse noise that another release of any record set has drawn already."""
+    everything = spending(connection)
+    everything[guarantee] += 1
+    if repeats_noise(events_of(everything)):
+        raise BudgetExceededError(
+            f"A release by {guarantee.mechanism!r} was refused: an earlier one started from the same seed and carries "
+            "the same noise, so that their difference is the difference of the records, and no budget pays for that. "
+            "Leave random_state=None. Nothing was released and nothing was charged."
+        )
+
+
+def _check_budget(
+    spent: Counter[PrivacyGuarantee], guarantee: PrivacyGuarantee, budget: PrivacyGuarantee, records: str
+) -> None:
+    where = f"records {records!r}: the budget of {price(budget)}"
+    if budget.unit == "record" and any(g.unit == "word" for g in spent):
+        raise BudgetExceededError(
+            f"A release by {guarantee.mechanism!r} was refused for {where} counts records, and a guarantee for single "
+            "words does not bound what a whole record loses. Charge the record-level guarantee, or give a budget whose "
+            "unit is 'word'."
+        )
+    if not fits(events_of(spent), budget.epsilon, budget.delta):
+        hint = ""
+        if budget.pure and not guarantee.pure:
+            hint = " A budget without a delta cannot pay for a release that has one: give delta= to the ledger."
+        raise BudgetExceededError(
+            f"A release by {guarantee.mechanism!r} ({price(guarantee)}) was refused for {where} would be exceeded "
+            f"after {spent.total() - 1} earlier release(s). Nothing was released and nothing was charged.{hint}"
+        )
+
+
+def price(guarantee: PrivacyGuarantee) -> str:
+    """Return what a guarantee costs as an error says it."""
+    delta = "" if guarantee.pure else f", delta={guarantee.delta:.3g}"
+    return f"epsilon={guarantee.epsilon:.6g}{delta}{' for words' if guarantee.unit == 'word' else ''}"
+
+
+def stored_budget(connection: sqlite3.Connection) -> PrivacyGuarantee | None:
+    """Return the budget that binds whoever charges this file."""
+    row = connection.execute("SELECT guarantee FROM budgets ORDER BY rowid DESC LIMIT 1").fetchone()
+    return None if row is None else read_guarantee(row[0])
+
+
+def store_budget(connection: sqlite3.Connection, budget: PrivacyGuarantee) -> None:
+    """Let a budget bind from now on; the earlier ones stay on record."""
+    text = json.dumps(budget.to_dict(), sort_keys=True)
+    connection.execute("INSERT INTO budgets VALUES (?, ?, ?)", (time.time(), os.getpid(), text))
+
+
+def open_session(connection: sqlite3.Connection, session: str, place: str, records: str) -> None:
+    """Let releases be charged from now on, until the block of the same name is closed."""
+    connection.execute("INSERT INTO sessions VALUES (?, ?, ?)", (session, time.time(), os.getpid()))
+    open_set(connection, session, [session], place, records)
+
+
+def _is_known(connection: sqlite3.Connection, session: str) -> bool:
+    """Tell whether a session was ever opened in this very file."""
+    return connection.execute("SELECT 1 FROM sessions WHERE id = ?", (session,)).fetchone() is not None
+
+
+def is_open(connection: sqlite3.Connection, session: str) -> bool:
+    """Tell whether a session was opened and not closed."""
+    return connection.execute("SELECT 1 FROM open_sets WHERE block = ?", (session,)).fetchone() is not None
+
+
+def open_set(connection: sqlite3.Connection, block: str, sessions: Iterable[str], place: str, records: str) -> None:
+    """Let all processes know that somebody at ``place`` is at work on a record set."""
+    rows = [(block, session, place, records) for session in sessions]
+    connection.executemany("INSERT INTO open_sets VALUES (?, ?, ?, ?)", rows)
+
+
+def close_set(connection: sqlite3.Connection, block: str) -> None:
+    """Take back what :func:`open_set` said."""
+    connection.execute("DELETE FROM open_sets WHERE block = ?", (block,))
+
+
+def sets_of(connection: sqlite3.Connection, session: str, clue: Clue) -> list[str]:
+    """Return all record sets that a release may have concerned."""
+    if clue.records is not None:
+        return [clue.records]
+    query = "SELECT place, block, records FROM open_sets WHERE session = ? ORDER BY rowid"
+    rows = connection.execute(query, (session,)).fetchall()
+    innermost = {place: (block, records) for place, block, records in rows}
+    if clue.block in [block for block, _ in innermost.values()]:
+        # A worker of a pool, which was sent something from this block, or since then from another block that is open.
+        return [records for _, records in innermost.values()]
+    # A thread or a process that may have been started for any block, or for none.
+    return [DEFAULT_RECORDS, *(records for _, _, records in rows)]
+
+
+def spending(connection: sqlite3.Connection, records: str | None = None) -> Counter[PrivacyGuarantee]:
+    """Return the releases of one record set, or of all, with how often each was made."""
+    query = "SELECT guarantee, COUNT(*) FROM entries WHERE records = ? GROUP BY guarantee"
+    if records is None:
+        query = "SELECT guarantee, COUNT(*) FROM entries GROUP BY guarantee"
+    found = connection.execute(query, () if records is None else (records,))
+    return Counter({read_guarantee(text): n for text, n in found})
+
+
+@lru_cache(maxsize=1024)
+def read_guarantee(text: str) -> PrivacyGuarantee:
+    """Read a guarantee from its JSON."""
+    return PrivacyGuarantee.from_dict(json.loads(text))
+
+
+def _connect(path: str, *, durable: bool) -> sqlite3.Connection:
+    if not os.path.exists(path):
+        raise LedgerGoneError(f"The privacy ledger {path!r} is gone.")
+    with _named_errors(path):
+        # mode=rw never makes a file: a ledger that is gone must not come back empty.
+        uri = f"file:{quote(path)}?mode=rw"
+        connection = sqlite3.connect(uri, uri=True, timeout=_TIMEOUT, isolation_level=None)
+        try:
+            # EXTRA also syncs the folder, without which a power cut can bring a journal back and undo an entry.
+            connection.execute(f"PRAGMA synchronous = {'EXTRA' if durable else 'OFF'}")
+        except sqlite3.Error:
+            connection.close()
+            raise
+    return connection
+
+
+@contextmanager
+def _named_errors(path: str) -> Iterator[None]:
+    """Say which file SQLite complains about; whatever it is, the release does not take place."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        raise RuntimeError(
+            f"The privacy ledger {path!r} could not be written ({error}); nothing was released."
+        ) from error
+    except sqlite3.DatabaseError as error:
+        raise ValueError(_damaged(path, str(error))) from error
+
+
+def _damaged(path: str, detail: str) -> str:
+    return (
+        f"path={path!r} is not a privacy ledger, or it is damaged ({detail}). Restore it from a copy: starting an "
+        "empty one would forget what has been spent."
+    )

@@ -1,0 +1,149 @@
+"""What an audit writes on a terminal: progress, then the findings; coloured only where colours are seen."""
+
+import io
+import math
+import shutil
+import sys
+import textwrap
+from typing import TYPE_CHECKING, Any
+
+from tqdm import tqdm
+
+if TYPE_CHECKING:
+    from skfairdp.table_audit._table_audit import TableAudit
+
+_BOLD, _GREEN, _DIM, _PLAIN = "\x1b[1m", "\x1b[32m", "\x1b[2m", "\x1b[0m"
+
+
+class Progress:
+    """A bar with the time left on a terminal, and a line for each step elsewhere.
+
+    Parameters
+    ----------
+    total : float
+        Work to be done, in any unit.
+    verbose : bool
+        False is silent.
+    stream : file
+        Where to write; standard error by default, so that results can be piped.
+    """
+
+    def __init__(self, total: float, verbose: bool = True, stream: Any = None):
+        stream = sys.stderr if stream is None else stream
+        is_terminal = getattr(stream, "isatty", lambda: False)()
+        self._lines = stream if verbose and not is_terminal else None
+        self._bar = _Bar(
+            total=total,
+            disable=not verbose,
+            file=stream if is_terminal else io.StringIO(),  # elsewhere the bar only keeps the time
+            leave=False,
+            smoothing=0,  # steps are of very different length: the time left is told from the mean of all
+            mininterval=0,
+            ascii=" #",
+            bar_format="[{bar:24}] {percentage:3.0f}%  {remaining} left  {desc}",
+        )
+
+    def step(self, work: float, done: str) -> None:
+        """Note that ``work`` is done."""
+        self._bar.set_description_str(done, refresh=False)
+        self._bar.update(work)
+        if self._lines is not None:
+            state = self._bar.format_dict
+            left = state["elapsed"] * max(0.0, state["total"] - state["n"]) / state["n"]
+            print(f"{done}  ({duration(left)} left)", file=self._lines, flush=True)
+
+    def close(self) -> None:
+        """Clear the line of the bar."""
+        self._bar.close()
+
+
+class _Bar(tqdm):
+    monitor_interval = 0  # no thread that watches the bar: steps are rare, and each of them draws it
+
+
+def duration(seconds: float) -> str:
+    """Write a time as a person would say it."""
+    if seconds < 0.95:
+        return f"{seconds:.1f} s"
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 120 else f"{minutes / 60:.1f} h"
+
+
+def epsilon_text(epsilon: float, delta: float) -> str:
+    """Write an epsilon with its delta."""
+    if math.isinf(epsilon):
+        return "none"
+    return f"{epsilon:.4g}" + (f" ({delta:.0e})" if delta > 0 else "")
+
+
+def summary(result: "TableAudit", colour: bool) -> str:
+    """Write verdict and table: the text of ``TableAudit.to_text``."""
+    bold, green, dim, plain = (_BOLD, _GREEN, _DIM, _PLAIN) if colour else ("", "", "", "")
+    width = min(100, max(60, shutil.get_terminal_size((100, 24)).columns))
+    verdict = result.verdict
+    lines = [f"{bold}{line}{plain}" for line in textwrap.wrap(printable(verdict.headline), width)]
+    for sentence in verdict.sentences:
+        lines += ["", *textwrap.wrap(printable(sentence), width)]
+    header, rows = _cells(result)
+    widths = [max(len(row[k]) for row in [header, *rows]) for k in range(len(header))]
+    lines += ["", f"{bold}{_line(header, widths)}{plain}"]
+    for name, row in zip(result.table.index, rows):
+        lines.append(f"{green}{_line(row, widths)}{plain}" if name == result.best else _line(row, widths))
+    guess = result.table["majority"].iloc[0]
+    lines += [
+        "",
+        f"{dim}* chosen: the fairest within {result.settings['relaxation_threshold']:g} of the best accuracy. "
+        f"Guessing the group is right for {guess:.1%}.{plain}",
+    ]
+    return "\n".join(lines)
+
+
+def _cells(result: "TableAudit") -> tuple[list[str], list[list[str]]]:
+    gap = "TPR gap" if result.fairness == "tpr_gap" else "GRMS"
+    header = ["", "method", "accuracy", "balanced", gap, "95%", "leakage", "epsilon", "protects", "training"]
+    rows = []
+    for name, row in result.table.iterrows():
+        rows.append(
+            [
+                "*" if name == result.best else " ",
+                printable(str(name)),
+                f"{row['accuracy']:.3f}",
+                f"{row['balanced_accuracy']:.3f}",
+                f"{row[result.fairness]:.3f}",
+                f"{row[f'{result.fairness}_lower']:.2f}-{row[f'{result.fairness}_upper']:.2f}",
+                f"{row['leakage']:.1%}",
+                epsilon_text(row["epsilon"], row["delta"]),
+                str(row["protects"]).split(",")[0],
+                duration(row["seconds"]),
+            ]
+        )
+    return header, rows
+
+
+def _line(cells: list[str], widths: list[int]) -> str:
+    left = {0, 1, 8}
+    parts = [cell.ljust(w) if k in left else cell.rjust(w) for k, (cell, w) in enumerate(zip(cells, widths))]
+    return "  ".join(parts).rstrip()
+
+
+def printable(text: str) -> str:
+    """Replace control characters, so that a column name cannot move the cursor of a terminal.
+
+    Parameters
+    ----------
+    text : str
+        Anything that came from a file.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> from skfairdp.table_audit import printable
+    >>> printable("age" + chr(27) + "[2J")
+    'age�[2J'
+    """
+    return "".join(c if c.isprintable() else "�" for c in text)

@@ -1,0 +1,323 @@
+"""Train one model, measure its predictions, and attack what it gives away."""
+
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import sklearn
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.frozen import FrozenEstimator
+from sklearn.metrics import accuracy_score, balanced_accuracy_score
+from sklearn.model_selection import cross_val_predict
+from sklearn.pipeline import Pipeline
+
+from skfairdp import exceptions
+from skfairdp.accounting import PrivacyGuarantee
+from skfairdp.metrics import (
+    accuracy_gap,
+    bootstrap_interval,
+    demographic_parity_gap,
+    equalized_odds_gap,
+    group_rates,
+    leakage_report,
+    online_code_length,
+    worst_group_accuracy,
+)
+from skfairdp.model_selection import route_sensitive_features
+from skfairdp.release import pipeline_guarantee
+from skfairdp.table_audit._prepared_table import PreparedTable
+
+#: Warnings that tell something about a method: of the model that is measured, they go into the report's notes. All
+#: other warnings stay warnings.
+FINDINGS = (
+    ConvergenceWarning,
+    exceptions.MissingSensitiveFeaturesWarning,
+    exceptions.OverclaimedPrivacyWarning,
+    exceptions.PrivacyLeakWarning,
+    exceptions.UndefinedGroupMetricWarning,
+)
+
+
+#: Errors of a method by which it is left out of the comparison, with the reason. All others stop the audit.
+_FAILURES = (ValueError, TypeError, ArithmeticError, RuntimeError, AttributeError)
+
+
+@dataclass
+class Predictions:
+    """What a model predicts for some rows, or the reason why it could not be trained."""
+
+    predicted: Any = None
+    model: Any = None
+    seconds: float = 0.0
+    findings: list[str] = field(default_factory=list)
+    failure: str | None = None
+
+
+@dataclass
+class Attack:
+    """What attackers found in what a model gives away."""
+
+    leakage: pd.DataFrame
+    code_bits: float
+    uniform_bits: float
+    source: str
+    findings: list[str]
+
+
+@contextmanager
+def collected(findings: list[str]) -> Iterator[None]:
+    """Turn warnings that are findings into sentences, and pass the others on."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    for warning in caught:
+        if issubclass(warning.category, FINDINGS):
+            sentence = " ".join(str(warning.message).split())
+            if sentence not in findings:
+                findings.append(sentence)
+        else:
+            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+
+
+def columns_for(model: Any, table: PreparedTable, rows: np.ndarray, fitted: bool) -> pd.DataFrame:
+    """Return rows with the columns that a model was trained on: its own, if it came fitted and names them."""
+    names = getattr(model, "feature_names_in_", None) if fitted else None
+    if names is None:
+        return table.X.iloc[rows]
+    missing = [str(name) for name in names if name not in table.raw]
+    if missing:
+        raise ValueError(f"it was fitted on columns that the table does not have: {', '.join(map(repr, missing))}.")
+    return table.raw[list(names)].iloc[rows]
+
+
+class PipelineWithPublicRows(Pipeline):
+    """Preparation of the columns, and a classifier that takes ``public`` rows beside the private ones of ``fit``.
+
+    The preparation learns from the public rows alone: learned from private rows, it would tell of them.
+
+    Parameters
+    ----------
+    steps : list of (str, estimator)
+        Preparation and classifier. The classifier must have an int as ``random_state``.
+    public_share : float
+        Share of the rows of ``fit`` that are taken as public, at random.
+    transform_input, memory, verbose
+        As in scikit-learn's ``Pipeline``; ``transform_input=["public"]`` prepares the public rows for the classifier.
+    """
+
+    def __init__(
+        self,
+        steps: list,
+        *,
+        public_share: float = 0.25,
+        transform_input: list[str] | None = None,
+        memory: Any = None,
+        verbose: bool = False,
+    ):
+        super().__init__(steps, transform_input=transform_input, memory=memory, verbose=verbose)
+        self.public_share = public_share
+
+    def fit(self, X: pd.DataFrame, y: np.ndarray) -> "PipelineWithPublicRows":
+        """Divide the rows, fit the preparation on the public ones, and the classifier on both."""
+        order = np.random.default_rng(self[-1].random_state).permutation(len(X))  # looks at no value of a row
+        n_public = max(1, round(self.public_share * len(X)))
+        public, private = X.iloc[order[:n_public]], order[n_public:]
+        self.steps[0] = (self.steps[0][0], FrozenEstimator(self[0].fit(public)))
+        self[-1].set_fit_request(public=True)
+        return super().fit(X.iloc[private], y[private], public=public)
+
+
+def predict_out_of_fold(
+    model: Any, table: PreparedTable, rows: np.ndarray, folds: list[tuple[np.ndarray, np.ndarray]], fitted: bool
+) -> Predictions:
+    """Predict each row by a copy of the model that was trained on the folds without it.
+
+    Parameters
+    ----------
+    model : estimator
+        Unfitted, and it stays so; or one that came fitted, which predicts all rows itself.
+    table : PreparedTable
+        The table.
+    rows : ndarray
+        Positions of the rows in the table.
+    folds : list of (ndarray, ndarray)
+        Training and validation rows, as positions in ``rows``.
+    fitted : bool
+        Whether the model came fitted.
+
+    Returns
+    -------
+    Predictions
+        One label for each of ``rows``, and no model.
+    """
+    result = Predictions()
+    with _failure_noted(result), warnings.catch_warnings():
+        for category in FINDINGS:  # they are about models that are thrown away
+            warnings.simplefilter("ignore", category)
+        started = time.perf_counter()
+        if fitted:
+            predicted = model.predict(columns_for(model, table, rows, fitted))
+        else:
+            groups = _groups_for_fit(model, table, rows)
+            predicted = cross_val_predict(model, table.X.iloc[rows], table.y[rows], cv=folds, params=groups)
+        result.seconds = time.perf_counter() - started
+        result.predicted = _check_labels(predicted, table)
+    return result
+
+
+def train(model: Any, table: PreparedTable, train_rows: np.ndarray, test_rows: np.ndarray, fitted: bool) -> Predictions:
+    """Fit a model, unless it came fitted, and predict the test rows."""
+    result = Predictions(model=model)
+    with _failure_noted(result), collected(result.findings):
+        started = time.perf_counter()
+        if not fitted:
+            groups = _groups_for_fit(model, table, train_rows)
+            model.fit(table.X.iloc[train_rows], table.y[train_rows], **groups)
+        result.seconds = time.perf_counter() - started
+        predicted = model.predict(columns_for(model, table, test_rows, fitted))
+        result.predicted = _check_labels(predicted, table)
+    return result
+
+
+@contextmanager
+def _failure_noted(result: Predictions) -> Iterator[None]:
+    """Switch metadata routing on, and turn the error of a method into one line for the report's notes."""
+    try:
+        with sklearn.config_context(enable_metadata_routing=True):
+            yield
+    except _FAILURES as error:
+        result.failure = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+
+
+def _groups_for_fit(model: Any, table: PreparedTable, rows: np.ndarray) -> dict[str, Any]:
+    """Return the sensitive features as an argument of ``fit``, if any step of the model takes them."""
+    route_sensitive_features(model)
+    routing = model.get_metadata_routing() if hasattr(model, "get_metadata_routing") else None
+    if routing is not None and routing.consumes("fit", ["sensitive_features"]):
+        return {"sensitive_features": table.sensitive.iloc[rows]}
+    return {}
+
+
+def _check_labels(predicted: Any, table: PreparedTable) -> np.ndarray:
+    predicted = np.asarray(predicted)
+    unknown = set(np.unique(predicted).tolist()) - set(table.classes)
+    if unknown:
+        raise ValueError(f"it predicts {unknown.pop()!r}, which is no class of {table.target!r}.")
+    return predicted
+
+
+def represent(model: Any, X: pd.DataFrame) -> tuple[np.ndarray, str]:
+    """Return what a model gives away of its rows, and what that is."""
+    if hasattr(model, "transform"):
+        return np.asarray(model.transform(X)), "the representation it releases"
+    inner = model[-1] if hasattr(model, "steps") else None
+    if inner is not None and hasattr(inner, "steps"):  # preparation, then a pipeline of its own
+        prepared = model[:-1].transform(X)
+        return np.asarray(inner[:-1].transform(prepared)), "the representation its last step sees"
+    if hasattr(model, "predict_proba"):
+        return np.asarray(model.predict_proba(X)), "its predicted probabilities"
+    if hasattr(model, "decision_function"):
+        return np.asarray(model.decision_function(X)).reshape(len(X), -1), "its decision values"
+    return pd.get_dummies(pd.Series(model.predict(X))).to_numpy(dtype=float), "its predicted labels"
+
+
+def attack(H: np.ndarray, source: str, sensitive: pd.DataFrame, seed: int) -> Attack:
+    """Let every attacker try to read the groups from a representation."""
+    findings: list[str] = []
+    with collected(findings):
+        report = leakage_report(H, sensitive, random_state=seed)
+        length = online_code_length(H, sensitive, n_orders=1, random_state=seed)
+    return Attack(report, length.bits, length.uniform_bits, source, findings)
+
+
+def train_and_attack(
+    model: Any,
+    table: PreparedTable,
+    train_rows: np.ndarray,
+    test_rows: np.ndarray,
+    attacked_rows: np.ndarray,
+    fitted: bool,
+    seed: int,
+) -> tuple[Predictions, Attack | None]:
+    """Train on all training rows, predict the test rows, and attack what is given away of the attacked ones.
+
+    All in one process: a seeded model that travels to another one draws other noise there.
+    """
+    trained = train(model, table, train_rows, test_rows, fitted)
+    if trained.failure is not None:
+        return trained, None
+    with sklearn.config_context(enable_metadata_routing=True):
+        H, source = represent(model, columns_for(model, table, attacked_rows, fitted))
+    return trained, attack(H, source, table.sensitive.iloc[attacked_rows], seed)
+
+
+def figures(table: PreparedTable, rows: np.ndarray, predicted: np.ndarray, seed: int | None = None) -> dict[str, float]:
+    """Return accuracy and fairness of predictions; with a seed also the interval of the gap, and other gaps."""
+    y, sensitive = table.y[rows], table.sensitive.iloc[rows]
+    known = {"sensitive_features": sensitive, "labels": list(table.classes)}
+    positive = {} if table.pos_label is None else {"pos_label": table.pos_label}
+    gap = bootstrap_interval(
+        table.fairness, y, predicted, **known, **positive, n_draws=1 if seed is None else 1000, random_state=seed or 0
+    )
+    values = {
+        "accuracy": float(accuracy_score(y, predicted)),
+        "balanced_accuracy": float(balanced_accuracy_score(y, predicted)),
+        table.fairness: gap.value,
+    }
+    if seed is not None:
+        values |= {
+            f"{table.fairness}_lower": gap.lower,
+            f"{table.fairness}_upper": gap.upper,
+            "equalized_odds_gap": equalized_odds_gap(y, predicted, **known, **positive),
+            "demographic_parity_gap": demographic_parity_gap(y, predicted, **known, **positive),
+            "accuracy_gap": accuracy_gap(y, predicted, sensitive_features=sensitive),
+            "worst_group_accuracy": worst_group_accuracy(y, predicted, sensitive_features=sensitive),
+        }
+    return values
+
+
+def rates_of(table: PreparedTable, rows: np.ndarray, predicted: np.ndarray) -> pd.DataFrame:
+    """Return the rates of every group with exact intervals: of each sensitive column, and of all crossed."""
+    parts = [[name] for name in table.sensitive]
+    if len(parts) > 1:
+        parts.append(list(table.sensitive))
+    frames = []
+    for names in parts:
+        places = [f"column_{j}" for j in range(len(names))]  # a column may be called "rate" or "class"
+        rates = group_rates(
+            table.y[rows],
+            predicted,
+            sensitive_features=table.sensitive[names].iloc[rows].set_axis(places, axis=1),
+            labels=list(table.classes),
+            interval="exact",
+            form="long",
+        )
+        groups = rates[places].astype(str).agg(" x ".join, axis=1)
+        rates = rates.drop(columns=places)
+        rates.insert(0, "group", groups)
+        rates.insert(0, "attribute", " x ".join(names))
+        frames.append(rates)
+    return pd.concat(frames, ignore_index=True)
+
+
+def guarantees_of(model: Any) -> list[PrivacyGuarantee]:
+    """Say what a whole model costs: rows that it was fitted on where it protects those, else rows that it is given.
+
+    Empty for a model in which nothing is private.
+    """
+    for rows in ("fitted", "new"):
+        guarantee = pipeline_guarantee(model, rows=rows)
+        if guarantee.mechanism != "none" and (rows == "new" or protects_fitted_rows(model)):
+            return [guarantee]
+    return []
+
+
+def protects_fitted_rows(model: Any) -> bool:
+    """Tell whether a guarantee is about the rows of ``fit`` and not about rows that are given later."""
+    last = model[-1] if isinstance(model, Pipeline) else model
+    return protects_fitted_rows(last) if isinstance(last, Pipeline) else getattr(last, "_protects_fitted_rows", False)

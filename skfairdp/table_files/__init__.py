@@ -1,0 +1,15 @@
+"""Tables in files: read them, write them whole or not at all, and privatise them block by block."""
+
+from skfairdp.table_files._privatize_file import load_privatizer, make_privatizer, parse_bounds, privatize_file
+from skfairdp.table_files._read_table import read_table
+from skfairdp.table_files._whole_file import check_writable, write_text
+
+__all__ = [
+    "check_writable",
+    "load_privatizer",
+    "make_privatizer",
+    "parse_bounds",
+    "privatize_file",
+    "read_table",
+    "write_text",
+]

@@ -1,0 +1,491 @@
+"""An audit says what the library's own functions say, chooses on validation rows, and hides nothing."""
+
+import json
+import math
+import pickle
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.dummy import DummyClassifier
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import accuracy_score, balanced_accuracy_score
+from sklearn.pipeline import make_pipeline
+
+from skfairdp import LaplacePrivatizer, LEACEEraser, RelaxationThreshold, audit_table, group_rates, tpr_gap
+from skfairdp.datasets import make_biased_classification
+from skfairdp.metrics import (
+    accuracy_gap,
+    demographic_parity_gap,
+    equalized_odds_gap,
+    grms,
+    leakage_report,
+    worst_group_accuracy,
+)
+from skfairdp.random import random_stream
+from skfairdp.table_audit._gap_difference import gap_difference
+from skfairdp.table_audit._methods_compared import METHODS
+from skfairdp.table_audit._prepared_table import folds, hold_out, prepare_table
+
+ROLES = {"target": "target", "sensitive": "group"}
+
+
+def biased(n=600, **knobs):
+    return make_biased_classification(n, 5, as_frame=True, random_state=0, **{"group_shift": 2.5, **knobs}).frame
+
+
+def audit(frame, methods=("leace",), **arguments):
+    arguments = {"random_state": 0, "n_splits": 2, "verbose": False, **ROLES, **arguments}
+    return audit_table(frame, methods=methods, **arguments)
+
+
+class Remembering(LogisticRegression):
+    """Keeps what it was asked to predict last, so that a test can measure again."""
+
+    def predict(self, X):
+        self.asked_ = np.asarray(X)
+        return super().predict(X)
+
+
+@pytest.fixture(scope="module")
+def result():
+    return audit(biased(), ["leace", "inlp", ("mine", Remembering())])
+
+
+@pytest.fixture(scope="module")
+def all_methods():
+    return audit(biased(400), None, epsilon=6.0, relaxation_threshold=0.02)
+
+
+def test_figures_are_those_of_the_library(result):
+    frame = biased()
+    table = prepare_table(frame, "target", "group")
+    model = result.models["mine"]
+    # The test rows, found again by what the model was asked about.
+    prepared = model[:-1].transform(table.X)
+    asked = {row.tobytes() for row in np.asarray(model[-1].asked_)}
+    test = np.array([k for k, row in enumerate(prepared) if row.tobytes() in asked])
+    assert len(test) == result.settings["n_test"] == 180
+    predicted = model.predict(table.X.iloc[test])
+    y, group = frame["target"].iloc[test], frame["group"].iloc[test]
+    row = result.table.loc["mine"]
+    assert row["accuracy"] == accuracy_score(y, predicted)
+    assert row["balanced_accuracy"] == balanced_accuracy_score(y, predicted)
+    assert row["tpr_gap"] == tpr_gap(y, predicted, sensitive_features=group)
+    rates = group_rates(y, predicted, sensitive_features=group, interval="exact")
+    shown = result.group_rates.query("method == 'mine' and rate == 'tpr' and `class` == 1").set_index("group")
+    np.testing.assert_array_equal(shown["value"], rates["tpr_1"])
+    np.testing.assert_array_equal(shown["lower"], rates["tpr_1_lower"])
+    # A fresh model on the same training rows is the same model.
+    train = np.setdiff1d(np.arange(len(frame)), test)
+    again = clone(model).fit(table.X.iloc[train], table.y[train])
+    np.testing.assert_array_equal(again.predict(table.X.iloc[test]), predicted)
+
+
+def test_erasure_is_that_of_the_library(result):
+    frame = biased()
+    table = prepare_table(frame, "target", "group")
+    model = result.models["leace"]
+    asked = result.models["mine"][-1].asked_
+    prepared = result.models["mine"][:-1].transform(table.X)
+    held_out = {row.tobytes() for row in asked}
+    train = np.array([k for k, row in enumerate(prepared) if row.tobytes() not in held_out])
+    scaled = table.preprocessor().fit(table.X.iloc[train]).transform(table.X.iloc[train])
+    eraser = LEACEEraser().fit(scaled, sensitive_features=frame[["group"]].iloc[train])
+    np.testing.assert_allclose(model["model"]["eraser"].left_, eraser.left_)
+
+
+def test_leakage_is_that_of_the_strongest_attacker(result):
+    model = result.models["leace"]
+    frame = biased()
+    table = prepare_table(frame, "target", "group")
+    strongest = result.leakage.query("attacker == 'strongest'").set_index("method")
+    assert set(strongest.index) == {"(columns)", "leace", "inlp", "mine"}
+    for name in ("leace", "inlp", "mine"):
+        assert result.table.loc[name, "leakage"] == strongest.loc[name, "accuracy"]
+        assert result.table.loc[name, "majority"] == strongest.loc[name, "majority"]
+    # The columns give the group away; what LEACE leaves does not, for a linear attacker.
+    assert strongest.loc["(columns)", "accuracy_lower"] > strongest.loc["(columns)", "majority"]
+    H = model["model"][:-1].transform(model["prepare"].transform(table.X))
+    mine = leakage_report(H, frame["group"], probe="linear", random_state=0).iloc[0]
+    assert mine["accuracy_lower"] < mine["majority"] + 0.02
+
+
+def test_best_is_chosen_on_validation_rows(result):
+    chosen = result.candidates.query("chosen")
+    rule = RelaxationThreshold(result.settings["relaxation_threshold"])
+    assert result.best == chosen.index.get_level_values("method")[rule(chosen.reset_index(drop=True))]
+    for _, tried in result.candidates.groupby(level="method"):
+        assert rule(tried.reset_index(drop=True)) == np.flatnonzero(tried["chosen"])[0]
+    # The test figures took no part: make them absurd, and the choice made by the same rule stays.
+    assert "validation_accuracy" in result.table
+
+
+def test_methods_carry_their_exact_epsilon(all_methods):
+    table = all_methods.table
+    assert list(table.index) == [name for name in METHODS if name != "fairlearn"]
+    assert not [note for note in all_methods.notes if "left out" in note]
+    for name in ("unconstrained", "adversarial", "leace", "inlp"):
+        assert table.loc[name, "epsilon"] == math.inf
+        assert table.loc[name, "protects"] == "nothing"
+    for name in ("noise", "federate", "pate"):
+        (guarantee,) = all_methods.guarantees[name]
+        assert table.loc[name, "epsilon"] == guarantee.epsilon
+        assert guarantee.epsilon == pytest.approx(6.0, rel=1e-6)
+        assert guarantee.epsilon <= 6.0 * (1 + 1e-12)
+        assert any("seed" in scope for scope in guarantee.does_not_cover)  # the audit is seeded, and says so
+    assert table.loc["pate", "delta"] == 1e-5
+    assert any("how the table was read" in scope for scope in all_methods.guarantees["pate"][0].does_not_cover)
+    assert table.loc["noise", "protects"] != table.loc["pate", "protects"]
+    assert all_methods.best_private in ("noise", "federate", "pate")
+
+
+def test_all_figures_are_there(all_methods):
+    wanted = ["accuracy", "balanced_accuracy", "tpr_gap", "leakage", "majority", "code_bits", "seconds"]
+    assert np.isfinite(all_methods.table[wanted].to_numpy(dtype=float)).all()
+    gaps = all_methods.table[["tpr_gap_lower", "tpr_gap", "tpr_gap_upper"]]
+    assert (gaps.diff(axis=1).iloc[:, 1:] >= 0).all().all()
+
+
+def test_candidates_are_judged_out_of_fold(result):
+    """The validation figures are those of one slow loop over the folds, on all training rows at once."""
+    frame = biased()
+    table = prepare_table(frame, "target", "group")
+    stream = random_stream(0)
+    groups = pd.factorize(frame["group"], sort=True)[0]
+    train, _ = hold_out(table.y, groups, 0.3, stream.generator)
+    predicted = np.empty(len(train), dtype=table.y.dtype)
+    for fit, valid in folds(table.y[train], groups[train], 2, stream.generator):
+        model = make_pipeline(table.preprocessor(), LogisticRegression())
+        model.fit(table.X.iloc[train[fit]], table.y[train[fit]])
+        predicted[valid] = model.predict(table.X.iloc[train[valid]])
+    row = result.candidates.loc["mine"].iloc[0]
+    assert row["accuracy"] == accuracy_score(table.y[train], predicted)
+    assert row["tpr_gap"] == tpr_gap(table.y[train], predicted, sensitive_features=groups[train])
+
+
+def test_search_releases_each_row_once_per_candidate():
+    """A row of the folds is a release: the audit must not ask for it twice."""
+    asked = []
+
+    class Counting(LogisticRegression):
+        def predict(self, X):
+            asked.append(len(X))
+            return super().predict(X)
+
+    audit(biased(200), [("mine", Counting())])
+    assert asked == [70, 70, 60]  # two folds of the 140 training rows, then the test rows
+
+
+def test_preparation_of_pate_learns_from_public_rows(all_methods):
+    model = all_methods.models["pate"]
+    assert isinstance(model[0], FrozenEstimator)
+    n_train = all_methods.settings["n_train"]
+    scaler = model[0].estimator.named_transformers_["numbers"][-1]
+    assert scaler.n_samples_seen_ == round(0.25 * n_train)
+
+
+@pytest.mark.slow
+def test_fairlearn_is_a_method_when_asked():
+    frame = biased(600, label_bias=0.4)
+    frame["target"] = np.where(frame["target"] == 1, "hired", "not")  # the positive class is the smaller label
+    result = audit(frame, ["fairlearn", ("plain", LogisticRegression())], pos_label="hired")
+    assert list(result.table.index) == ["fairlearn", "plain"]
+    assert result.table.loc["fairlearn", "epsilon"] == math.inf
+    predicted = result.models["fairlearn"].predict(prepare_table(frame, "target", "group").X)
+    assert set(predicted) == {"hired", "not"}
+    gaps = result.candidates["tpr_gap"]
+    assert gaps.loc["fairlearn"].min() < gaps.loc["plain"].min()
+
+
+def test_fairlearn_refuses_several_classes():
+    with pytest.raises(ValueError, match="fairlearn's reduction knows two classes; the target has 3"):
+        audit(biased(300, n_classes=3), ["fairlearn"])
+
+
+def test_fairlearn_is_imported_only_when_asked():
+    code = "import sys, skfairdp.table_audit, skfairdp.cli; print('fairlearn' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False\n"
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_metrics_agree_with_fairlearn(seed):
+    from fairlearn.metrics import (
+        MetricFrame,
+        demographic_parity_difference,
+        equalized_odds_difference,
+        selection_rate,
+        true_positive_rate,
+    )
+
+    rng = np.random.default_rng(seed)
+    n_rows, n_groups = int(rng.integers(80, 400)), int(rng.integers(2, 6))
+    y, predicted = rng.integers(2, size=(2, n_rows))
+    sex = rng.integers(n_groups, size=n_rows)
+    known = {"sensitive_features": sex}
+    expected = demographic_parity_difference(y, predicted, **known)
+    assert demographic_parity_gap(y, predicted, **known) == pytest.approx(expected)
+    assert equalized_odds_gap(y, predicted, **known) == pytest.approx(equalized_odds_difference(y, predicted, **known))
+    theirs = MetricFrame(
+        metrics={"accuracy": accuracy_score, "tpr_1": true_positive_rate, "selection_rate_1": selection_rate},
+        y_true=y,
+        y_pred=predicted,
+        **known,
+    )
+    ours = group_rates(y, predicted, **known)
+    for name, rates in theirs.by_group.items():
+        np.testing.assert_allclose(ours[name], rates)
+    difference = theirs.difference()
+    assert tpr_gap(y, predicted, **known) == pytest.approx(difference["tpr_1"])
+    assert accuracy_gap(y, predicted, **known) == pytest.approx(difference["accuracy"])
+    assert worst_group_accuracy(y, predicted, **known) == pytest.approx(theirs.group_min()["accuracy"])
+
+
+@pytest.mark.slow
+def test_seed_repeats_with_any_n_jobs():
+    first, second = (audit(biased(300), ["leace", "noise"], n_jobs=jobs) for jobs in (1, 2))
+    drop = ["seconds", "search_seconds"]
+    pd.testing.assert_frame_equal(first.table.drop(columns=drop), second.table.drop(columns=drop))
+    other = audit(biased(300), ["leace", "noise"], random_state=1)
+    assert not first.table.drop(columns=drop).equals(other.table.drop(columns=drop))
+
+
+def test_the_call_in_the_report_repeats_it():
+    frame = biased(200)
+    first = audit(frame, ["leace", ("mine", LogisticRegression(C=0.5))], random_state=None, n_probe_rows=100)
+    names = {"audit_table": audit_table, "frame": frame, "LogisticRegression": LogisticRegression}
+    again = eval(first.command.replace("audit_table(", "audit_table(verbose=False, frame=", 1), names)
+    drop = ["seconds", "search_seconds"]
+    pd.testing.assert_frame_equal(first.table.drop(columns=drop), again.table.drop(columns=drop))
+    assert again.settings == first.settings
+
+
+def test_infinite_epsilon_protects_nobody():
+    result = audit(biased(300), ["noise", "federate", "pate"], epsilon=math.inf)
+    assert list(result.table.index) == ["noise", "federate", "pate"]
+    assert result.table["protects"].eq("nothing").all()
+    assert result.best_private is None
+    assert "None of these methods protects anybody" in " ".join(result.verdict.sentences)
+
+
+def test_without_a_seed_one_is_drawn_and_told():
+    frame = biased(200)
+    first = audit(frame, random_state=None)
+    again = audit(frame, random_state=first.settings["random_state"])
+    assert first.table.loc["leace", "accuracy"] == again.table.loc["leace", "accuracy"]
+    assert first.settings["random_state"] != audit(frame, random_state=None).settings["random_state"]
+
+
+class Plain:
+    """A model that knows nothing of scikit-learn but its verbs, as a vendor might hand it over."""
+
+    def fit(self, X, y):
+        return self
+
+    def predict(self, X):
+        return (np.asarray(X)[:, 0] > 0).astype(int)
+
+
+def test_models_without_tags_are_used_as_they_are():
+    frame = make_biased_classification(400, as_frame=True, random_state=0).frame
+    result = audit_table(
+        frame, target="target", sensitive="group", methods=["leace", ("vendor", Plain())], random_state=0, verbose=False
+    )
+    assert result.table.loc["vendor", "epsilon"] == math.inf
+    assert result.table.loc["vendor", "protects"] == "nothing"
+
+
+def test_own_models_join():
+    frame = biased(300)
+    features = [name for name in frame if name.startswith("x")]
+    fitted = RandomForestClassifier(10, random_state=0).fit(frame[["x1", "x0"]], frame["target"])
+    private = make_pipeline(LaplacePrivatizer(2.0), LogisticRegression())
+    result = audit(frame, [LogisticRegression(), ("forest", fitted), ("private", private)])
+    assert list(result.table.index) == ["LogisticRegression", "forest", "private"]
+    assert result.models["forest"] is fitted
+    assert result.table.loc["forest", "seconds"] < 0.05
+    assert result.table.loc["private", "epsilon"] == 2.0
+    assert list(result.models["private"].feature_names_in_) == features
+    assert result.reference == result.table["validation_accuracy"].idxmax()
+
+
+def test_failing_method_is_left_out_with_reason():
+    class Broken(LogisticRegression):
+        def fit(self, X, y):
+            raise ValueError("this model is broken")
+
+    result = audit(biased(200), ["leace", ("broken", Broken())])
+    assert list(result.table.index) == ["leace"]
+    note = "broken is left out, because it could not be trained: ValueError: this model is broken"
+    assert note in result.notes
+    assert note in result.to_html()
+    with pytest.raises(ValueError, match=r"no method could be trained\. broken is left out"):
+        audit(biased(200), [("broken", Broken())])
+
+
+def test_unknown_labels_and_columns_are_refused():
+    frame = biased(200)
+    strange = LogisticRegression().fit(frame[["x0"]], np.where(frame["target"] == 1, "yes", "no"))
+    with pytest.raises(ValueError, match="which is no class of 'target'"):
+        audit(frame, [("strange", strange)])
+    stranger = LogisticRegression().fit(frame[["x0"]].rename(columns={"x0": "gone"}), frame["target"])
+    with pytest.raises(ValueError, match="fitted on columns that the table does not have: 'gone'"):
+        audit(frame, [("stranger", stranger)])
+
+
+def test_several_classes_are_judged_by_grms():
+    frame = biased(600, n_classes=3)
+    result = audit(frame, ["federate", "pate", ("mine", Remembering())])
+    assert list(result.table.index) == ["federate", "pate", "mine"]
+    assert result.fairness == "grms"
+    table = prepare_table(frame, "target", "group")
+    model = result.models["mine"]
+    asked = {row.tobytes() for row in model[-1].asked_}
+    test = [k for k, row in enumerate(model[:-1].transform(table.X)) if row.tobytes() in asked]
+    expected = grms(table.y[test], model.predict(table.X.iloc[test]), sensitive_features=frame["group"].iloc[test])
+    assert result.table.loc["mine", "grms"] == pytest.approx(expected)
+    assert "GRMS" in result.to_html()
+
+
+def test_sensitive_columns_are_crossed():
+    rng = np.random.default_rng(0)
+    frame = biased(600).assign(region=rng.choice(["north", "south"], 600))
+    result = audit(frame, sensitive=["group", "region"])
+    assert set(result.group_rates["attribute"]) == {"group", "region", "group x region"}
+    assert set(result.leakage["attribute"]) == {"group", "region", "group x region"}
+    assert result.group_rates.query("attribute == 'group x region'")["group"].nunique() == 4
+    crossed = result.leakage.query("method == 'leace' and attribute == 'group x region' and attacker == 'strongest'")
+    assert result.table.loc["leace", "leakage"] == crossed["accuracy"].item()
+
+
+def test_a_sensitive_column_may_have_any_name():
+    for name in ("rate", "class", "group", "method", "attribute"):
+        result = audit(biased(200).rename(columns={"group": name}), sensitive=name)
+        assert set(result.group_rates["attribute"]) == {name}
+
+
+def test_looking_at_a_part_of_the_rows_is_told():
+    result = audit(biased(800), n_probe_rows=100)
+    assert result.settings["n_probed"] == 100
+    assert "To save time, attackers look at 100 of the 240 test rows, at random." in result.notes
+    assert result.leakage["n_scored"].eq(100).all()
+    assert not [note for note in audit(biased(300)).notes if "To save time" in note]
+
+
+def test_json_is_complete_and_valid(all_methods, tmp_path):
+    path = tmp_path / "out.json"
+    all_methods.to_json(path)
+    document = json.loads(path.read_text(), parse_constant=lambda text: pytest.fail(f"{text} is not JSON"))
+    rows = {row["method"]: row for row in document["table"]}
+    assert rows["leace"]["epsilon"] == "inf"
+    assert rows["noise"]["accuracy"] == all_methods.table.loc["noise", "accuracy"]
+    assert document["guarantees"]["pate"][0]["delta"] == 1e-5
+    assert document["settings"]["random_state"] == 0
+
+
+def test_the_result_can_be_pickled_and_drawn(result):
+    copy = pickle.loads(pickle.dumps(result))
+    assert copy.best == result.best
+    display = result.plot()
+    assert display.chosen == list(result.table.index).index(result.best)
+    import matplotlib.pyplot as plt
+
+    plt.close("all")
+    assert result.best in result._repr_html_()
+
+
+def test_gap_difference_is_paired():
+    frame = biased(2000)
+    table = prepare_table(frame, "target", "group")
+    rng = np.random.default_rng(0)
+    rows = np.arange(2000)
+    group = table.sensitive["group"].to_numpy()
+    one = np.where((group == 0) & (rng.random(2000) < 0.3), 0, table.y)
+    change = gap_difference(table, rows, one, one, seed=0)
+    assert change == (0.0, 0.0, 0.0)  # the same predictions: no doubt about the difference, however wide the gap's
+    better = np.where(rng.random(2000) < 0.5, table.y, one)
+    change = gap_difference(table, rows, better, one, seed=0)
+    gaps = [tpr_gap(table.y, predicted, sensitive_features=group) for predicted in (better, one)]
+    assert change.value == pytest.approx(gaps[0] - gaps[1])
+    slow = []
+    for _ in range(300):
+        drawn = rng.integers(2000, size=2000)
+        both = [tpr_gap(table.y[drawn], p[drawn], sensitive_features=group[drawn]) for p in (better, one)]
+        slow.append(both[0] - both[1])
+    np.testing.assert_allclose(np.quantile(slow, [0.025, 0.975]), change[1:], atol=0.01)
+
+
+def test_chance_is_not_called_narrower():
+    frame = biased(300)
+    constant = DummyClassifier(strategy="constant", constant=1)
+    sure = audit(
+        biased(3000, label_bias=0.5, group_shift=3.0),
+        [LogisticRegression(), ("constant", constant)],
+        relaxation_threshold=1.0,
+    )
+    assert sure.best == "constant"
+    assert sure.table.loc["constant", "tpr_gap"] == 0
+    assert "narrows the gap from" in sure.verdict.headline
+    unsure = audit(frame, [("one", LogisticRegression(C=1.0)), ("two", LogisticRegression(C=1.05))])
+    assert "narrows" not in unsure.verdict.headline
+
+
+def test_few_rows_behind_a_gap_are_told():
+    frame = biased(400)
+    tiny = np.arange(400) < 40
+    frame["group"] = np.where(tiny, "tiny", frame["group"].map({0: "a", 1: "b"}))
+    features = [name for name in frame if name.startswith("x")]
+    frame.loc[tiny, features] = frame.loc[frame["target"] == 0, features].iloc[:40].to_numpy()
+    words = " ".join(audit(frame, [LogisticRegression()]).verdict.sentences)
+    assert "of them are in group tiny: chance alone moves this gap a lot" in words
+    assert "chance alone" not in " ".join(audit(biased(600), [LogisticRegression()]).verdict.sentences)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"methods": ["leice"]}, r"there is no method 'leice'\. Did you mean 'leace'"),
+        ({"methods": []}, "methods is empty"),
+        ({"methods": ["leace", "leace"]}, "methods has 'leace' twice"),
+        ({"epsilon": 0}, "epsilon must be"),
+        ({"epsilon": -1.0}, "epsilon must be"),
+        ({"delta": 2.0}, "delta must be"),
+        ({"test_size": 1.0}, "test_size must be a number between 0 and 1; got 1.0"),
+        ({"n_splits": 1}, "n_splits must be a whole number of at least 2; got 1"),
+        ({"n_probe_rows": 5}, "n_probe_rows must be a whole number of at least 100"),
+        ({"relaxation_threshold": -0.1}, "threshold must be a number of at least 0"),
+    ],
+)
+def test_bad_arguments_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        audit(biased(100), **{"methods": ["leace"], **arguments})
+
+
+def test_what_is_no_model_is_refused():
+    with pytest.raises(TypeError, match="methods may hold names"):
+        audit(biased(100), [LogisticRegression])
+    with pytest.raises(TypeError, match="methods may hold names"):
+        audit(biased(100), [3])
+
+
+def test_warnings_that_are_no_findings_stay_warnings():
+    class Chatty(LogisticRegression):
+        def fit(self, X, y):
+            warnings.warn("old habits", FutureWarning, stacklevel=1)
+            return super().fit(X, y)
+
+    with pytest.warns(FutureWarning, match="old habits"):
+        audit(biased(200), [Chatty()])
+
+
+def test_routing_is_left_as_it_was():
+    before = sklearn.get_config()
+    audit(biased(200))
+    assert sklearn.get_config() == before

@@ -1,0 +1,48 @@
+"""What an audit writes on a terminal: progress, durations, colours, labels."""
+
+import io
+import math
+import re
+
+from skfairdp.table_audit._terminal_summary import Progress, duration, epsilon_text, printable
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_progress_tells_the_time_left():
+    stream = Terminal()
+    progress = Progress(100.0, stream=stream)
+    progress._bar.start_t -= 10  # ten seconds ago
+    progress.step(20.0, "leace")
+    assert re.search(r"\[#+ +\]  20%  00:(39|40) left  leace", stream.getvalue())
+    progress.step(80.0, "inlp")
+    assert "100%  00:00 left  inlp" in stream.getvalue()
+    progress.close()
+    assert stream.getvalue().endswith("\r")  # the line is cleared
+
+
+def test_progress_writes_lines_without_terminal():
+    stream = io.StringIO()
+    progress = Progress(10.0, stream=stream)
+    progress._bar.start_t -= 4
+    progress.step(5.0, "leace: tried candidate 1 of 1")
+    assert stream.getvalue() == "leace: tried candidate 1 of 1  (4 s left)\n"
+    silent = Progress(10.0, verbose=False, stream=(quiet := Terminal()))
+    silent.step(5.0, "x")
+    silent.close()
+    assert quiet.getvalue() == ""
+
+
+def test_durations():
+    assert [duration(s) for s in (0.04, 0.96, 12, 89.4, 100, 3600, 9000)] == [
+        "0.0 s", "1 s", "12 s", "89 s", "2 min", "60 min", "2.5 h",
+    ]  # fmt: skip
+
+
+def test_a_label_cannot_move_the_cursor():
+    assert printable("a\x1b[2Jb\r\nc") == "a�[2Jb��c"
+    assert epsilon_text(math.inf, math.nan) == "none"
+    assert epsilon_text(8.0, 1e-5) == "8 (1e-05)"
