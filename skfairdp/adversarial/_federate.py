@@ -56,6 +56,8 @@ _STEPS, _FEWEST_EPOCHS, _MOST_EPOCHS = 2000, 20, 200
 _SMALLEST_BATCH, _LARGEST_BATCH = 16, 256
 # With fewer rows, a share to validate on would be a dozen rows that tell nothing and that training misses.
 _ROWS_TO_STOP_BY = 100
+# Fewer rows than this tell too little about when to stop, so that small tables give a larger share of theirs.
+_ROWS_TO_VALIDATE = 200
 # Whether a loss has settled can be said after so many epochs; somebody who asks for fewer wants a short training.
 _EPOCHS_TO_JUDGE = 10
 # A loss has settled when a quarter of the epochs lowers it by no more than so many nats.
@@ -154,8 +156,8 @@ class FederateClassifier(EncodedReleases, ClassNamePrefixFeaturesOutMixin, Class
         Keep ``validation_fraction`` of the rows of each class out, stop when ``n_iter_no_change`` epochs have brought no
         better loss on them, and take the best weights. ``"auto"`` does so from 100 different rows on: fewer are all
         needed to learn from.
-    validation_fraction : float, default=0.1
-        Share of the rows to stop by.
+    validation_fraction : float or "auto", default="auto"
+        Share of the rows to stop by. ``"auto"`` is 0.1, and up to 0.2 where that is fewer than 200 rows.
     n_iter_no_change : int, default=10
         Patience of the early stopping, in epochs.
     class_weight : dict, "balanced" or None, default=None
@@ -284,7 +286,7 @@ class FederateClassifier(EncodedReleases, ClassNamePrefixFeaturesOutMixin, Class
         "optimizer": [StrOptions({"adam", "adamw", "sgd"}), callable],
         "criterion": [StrOptions({"cross_entropy"}), callable],
         "early_stopping": ["boolean", StrOptions({"auto"})],
-        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+        "validation_fraction": [Interval(Real, 0, 1, closed="neither"), StrOptions({"auto"})],
         "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
         "class_weight": [StrOptions({"balanced"}), dict, None],
         "device": "no_validation",  # read by torch, which alone knows its devices
@@ -323,7 +325,7 @@ class FederateClassifier(EncodedReleases, ClassNamePrefixFeaturesOutMixin, Class
         optimizer: Any = "adam",
         criterion: Any = "cross_entropy",
         early_stopping: bool | str = "auto",
-        validation_fraction: float = 0.1,
+        validation_fraction: float | str = "auto",
         n_iter_no_change: int = 10,
         class_weight: Mapping[Any, float] | str | None = None,
         device: Any = "cpu",
@@ -458,7 +460,7 @@ class FederateClassifier(EncodedReleases, ClassNamePrefixFeaturesOutMixin, Class
         training, noise = training_and_noise_streams(self.random_state)
         if continued:
             training, noise = self._training_stream, self._stream
-        width = self.n_codes if self.channel == "codes" else self.n_components
+        width = self.n_codes if "codes" in (self.channel, self._resolve_channel()) else self.n_components
         n_outputs = len(table.classes) if width is None else int(width)
         mechanism = self._make_mechanism(epsilon, n_outputs)
         if getattr(mechanism, "published_epsilon", None) is not None:
@@ -479,7 +481,7 @@ class FederateClassifier(EncodedReleases, ClassNamePrefixFeaturesOutMixin, Class
             table.weight,
             seed=training.seed(),
             n_iter_no_change=int(self.n_iter_no_change) if self._stops_early(table) else None,
-            validation_fraction=self.validation_fraction,
+            validation_fraction=self._share_to_stop_by(table),
             previous=previous,
         )
         if math.isfinite(epsilon):
@@ -535,6 +537,11 @@ class FederateClassifier(EncodedReleases, ClassNamePrefixFeaturesOutMixin, Class
 
     def _stops_early(self, table: TrainingTable) -> bool:
         return len(table.y) >= _ROWS_TO_STOP_BY if isinstance(self.early_stopping, str) else self.early_stopping
+
+    def _share_to_stop_by(self, table: TrainingTable) -> float:
+        if not isinstance(self.validation_fraction, str):
+            return self.validation_fraction
+        return min(max(_ROWS_TO_VALIDATE / len(table.y), 0.1), 0.2)
 
     def _warn_of_poor_training(self, table: TrainingTable) -> None:
         """Warn if the loss has not settled, or if the model knows no more than which class is the most frequent."""

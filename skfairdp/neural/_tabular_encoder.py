@@ -101,7 +101,8 @@ def column_statistics(x: Any, weight: np.ndarray | None = None) -> ColumnStatist
 
 def _dense_columns(x: Any, columns: slice) -> np.ndarray:
     part = x[:, columns]
-    return (part.toarray() if sparse.issparse(part) else part).astype(np.float64)
+    # In one memory order, because sums depend on it in their last digits.
+    return (part.toarray() if sparse.issparse(part) else part).astype(np.float64, order="C")
 
 
 def _edges(values: np.ndarray, share: np.ndarray, n_pieces: int) -> np.ndarray:
