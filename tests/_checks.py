@@ -1,7 +1,5 @@
 """What the tests of all estimators share: the list of estimators, and data to fit them on."""
 
-import math
-
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
@@ -26,7 +24,6 @@ ESTIMATORS: list = [
     BagOfEmbeddingsEncoder(),
     FederateClassifier(),
     FederateClassifier(channel="laplace", epsilon=1e4, encoder="mlp", encoder_hidden_sizes=(20,), learning_rate=0.02),
-    FederateClassifier(math.inf),
     GaussianPrivatizer(),
     LaplacePrivatizer(),
     LaplacePrivatizer(norm="minmax", random_state=0),

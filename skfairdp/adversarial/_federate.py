@@ -104,9 +104,10 @@ class FederateClassifier(EncodedReleases, ClassNamePrefixFeaturesOutMixin, Class
     encoder : {"tabular", "mlp"}, torch module, callable or BagOfEmbeddingsEncoder, default="tabular"
         ``"tabular"`` takes columns of any scale: it standardises them and cuts them into pieces, by means, spreads and
         quantiles of the training rows, which the receipt names; a linear layer runs beside the hidden ones, so that
-        logistic regression is a part of it. ``"mlp"`` is hidden layers on the rows as they are. A callable, such as a module class, gets the number of features and returns a module. A linear layer is appended
-        when the module's output has another width than the channel. A module is copied, never trained in place. It must
-        keep records apart: what it makes of one must not depend on the others, which ``fit`` checks.
+        logistic regression is a part of it. ``"mlp"`` is hidden layers on the rows as they are. A callable, such as a
+        module class, gets the number of features and returns a module. A linear layer is appended when the module's
+        output has another width than the channel. A module is copied, never trained in place. It must keep records
+        apart: what it makes of one must not depend on the others, which ``fit`` checks.
     classifier : "mlp", torch module or callable, default="mlp"
         The head, from what is released to class scores. A callable gets the widths of input and output.
     adversary : "mlp", torch module or callable, default="mlp"
@@ -135,8 +136,8 @@ class FederateClassifier(EncodedReleases, ClassNamePrefixFeaturesOutMixin, Class
     orthogonality : float, default=0.0
         Weight of the overlap between the hidden layers of adversaries of one column.
     fairness_penalty : float or None, default=None
-        Weight of the expected gap between groups; exact for codes, of the noisy batch for Laplace. ``None`` is 0.2, and 0
-        where an ``adversary_weight`` was given. A number above 0 without sensitive features is an error; where both
+        Weight of the expected gap between groups; exact for codes, of the noisy batch for Laplace. ``None`` is 0.2, and
+        0 where an ``adversary_weight`` was given. A number above 0 without sensitive features is an error; where both
         are ``None``, training then goes without a fairness term, with a warning.
     fairness : {"equal_opportunity", "equalized_odds", "demographic_parity"}, default="equal_opportunity"
         Whose gap is penalised: the largest difference of two groups' rates, averaged over rates and columns.
@@ -153,8 +154,8 @@ class FederateClassifier(EncodedReleases, ClassNamePrefixFeaturesOutMixin, Class
         Loss of the classification. It gets log-probabilities of shape (n, n_classes) and class indices, and must give
         one loss per row (``reduction="none"``, which is set for you), so that rows can be weighted.
     early_stopping : bool or "auto", default="auto"
-        Keep ``validation_fraction`` of the rows of each class out, stop when ``n_iter_no_change`` epochs have brought no
-        better loss on them, and take the best weights. ``"auto"`` does so from 100 different rows on: fewer are all
+        Keep ``validation_fraction`` of the rows of each class out, stop when ``n_iter_no_change`` epochs have brought
+        no better loss on them, and take the best weights. ``"auto"`` does so from 100 different rows on: fewer are all
         needed to learn from.
     validation_fraction : float or "auto", default="auto"
         Share of the rows to stop by. ``"auto"`` is 0.1, and up to 0.2 where that is fewer than 200 rows.
@@ -499,9 +500,7 @@ class FederateClassifier(EncodedReleases, ClassNamePrefixFeaturesOutMixin, Class
         self.channel_ = self._resolve_channel()
         self._n_features_out = n_outputs
         self._training_stream = training
-        self._seal(
-            mechanism, noise, covers=COVERS, does_not_cover=not_covered(self._reads_text, self._is_tabular)
-        )
+        self._seal(mechanism, noise, covers=COVERS, does_not_cover=not_covered(self._reads_text, self._is_tabular))
         self._warn_of_poor_training(table)
         return self
 
@@ -554,8 +553,8 @@ class FederateClassifier(EncodedReleases, ClassNamePrefixFeaturesOutMixin, Class
         fall = watched[-2 * quarter : -quarter].mean() - watched[-quarter:].mean()
         if not self.stopped_early_ and fall > _SETTLED:
             warnings.warn(
-                f"FederateClassifier has not converged: in the last {quarter} of {self.n_iter_} epochs the loss fell by "
-                f"another {fall:.2g} nats. Use more max_epochs or a larger learning_rate.",
+                f"FederateClassifier has not converged: in the last {quarter} of {self.n_iter_} epochs the loss fell "
+                f"by another {fall:.2g} nats. Use more max_epochs or a larger learning_rate.",
                 ConvergenceWarning,
                 stacklevel=5,
             )

@@ -111,11 +111,15 @@ def noisy(n, seed=0, n_features=12):
 
 
 def test_does_not_overfit_a_small_noisy_table():
-    X, y = noisy(1600)
-    clf = FederateClassifier(math.inf, adversary_weight=0.0, random_state=0).fit(X[:300], y[:300])
-    linear = LogisticRegression().fit(X[:300], y[:300])
-    assert clf.score(X[300:], y[300:]) > linear.score(X[300:], y[300:]) - 0.03
-    assert clf.score(X[:300], y[:300]) < 0.85
+    X, y = noisy(4000)
+    behind = []
+    for seed in range(3):
+        rows = slice(300 * seed, 300 * seed + 300)
+        clf = FederateClassifier(math.inf, adversary_weight=0.0, random_state=seed).fit(X[rows], y[rows])
+        linear = LogisticRegression().fit(X[rows], y[rows])
+        behind.append(linear.score(X[2000:], y[2000:]) - clf.score(X[2000:], y[2000:]))
+        assert clf.score(X[rows], y[rows]) < 0.85
+    assert np.mean(behind) < 0.015
 
 
 @pytest.mark.parametrize(
