@@ -35,7 +35,7 @@ _NETWORK: dict[str, Any] = {
     "orthogonality": 0.0,
     "fairness_penalty": 0.0,
     "batch_size": _BATCH_SIZE,
-    "lr": 0.005,
+    "learning_rate": 0.005,
     "optimizer": "adam",
     "early_stopping": False,
     "class_weight": None,

@@ -33,7 +33,7 @@ _NUMBER_OF_ROWS = "the number and the order of the rows"
 
 
 def make_privatizer(
-    mechanism: str, epsilon: float, delta: float, norm: str | None, clip_norm: float, bounded: bool
+    mechanism: str, epsilon: float, delta: float, norm: str | None, radius: float, bounded: bool
 ) -> Any:
     """Return a privatizer that learns nothing from the rows.
 
@@ -47,7 +47,7 @@ def make_privatizer(
         Of ``"gaussian"``.
     norm : {"l1", "l2", "minmax", "clip"} or None
         How rows are bounded before Laplace noise. None is ``"clip"`` with public bounds and ``"l1"`` without.
-    clip_norm : float
+    radius : float
         The bound.
     bounded : bool
         Whether columns are scaled by public bounds first.
@@ -65,10 +65,10 @@ def make_privatizer(
     if mechanism == "gaussian":
         if bounded or norm not in (None, "l2"):
             raise ValueError("--mechanism gaussian gives every row the same L2 norm; leave --norm and --bounds out.")
-        return GaussianPrivatizer(epsilon, delta, radius=clip_norm)
-    if bounded and (norm not in (None, "clip") or clip_norm != 1.0):
-        raise ValueError("--bounds say how columns are limited; leave --norm and --clip-norm out.")
-    return LaplacePrivatizer(epsilon, norm=norm or ("clip" if bounded else "l1"), radius=clip_norm)
+        return GaussianPrivatizer(epsilon, delta, radius=radius)
+    if bounded and (norm not in (None, "clip") or radius != 1.0):
+        raise ValueError("--bounds say how columns are limited; leave --norm and --radius out.")
+    return LaplacePrivatizer(epsilon, norm=norm or ("clip" if bounded else "l1"), radius=radius)
 
 
 def load_privatizer(path: str | os.PathLike[str], columns: Sequence[str]) -> Any:
