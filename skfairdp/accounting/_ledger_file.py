@@ -205,7 +205,8 @@ def _check_budget(
             hint = " A budget without a delta cannot pay for a release that has one: give delta= to the ledger."
         raise BudgetExceededError(
             f"A release by {guarantee.mechanism!r} ({price_in_words(guarantee)}) was refused for {where} would "
-            f"be exceeded after {spent.total() - 1} earlier release(s). Nothing was released and nothing was charged.{hint}"
+            f"be exceeded after {spent.total() - 1} earlier release(s). Nothing was released and nothing was "
+            f"charged.{hint}"
         )
 
 

@@ -233,7 +233,7 @@ def pate_fairness(
     rows = pate._read_rows(X_public)
     groups = check_sensitive_features(sensitive_features, rows.shape[0], intersection=True, min_groups=2)
     truth = None if y is None else _read_truth(y, pate.classes_, rows.shape[0])
-    mechanism = _release_to_analyse(pate, labels, epsilon, noise_scale)
+    mechanism = _analysed(pate, labels, epsilon, noise_scale)
     strength = read_regularization(pate.student_regularization, pate.student)
     if regularization is not None:
         if not isinstance(pate.student, str):
@@ -307,7 +307,7 @@ def _read_truth(y: Any, classes: np.ndarray, n_rows: int) -> np.ndarray:
     return indices
 
 
-def _release_to_analyse(
+def _analysed(
     pate: PATEClassifier, labels: str | None, epsilon: float | None, noise_scale: float | None
 ) -> VoteMechanism:
     """Return the release that is analysed: the one that was made, or another one of the same votes."""
@@ -536,13 +536,13 @@ def draw_targets(
     if mechanism.labels == "confident":
         largest = votes.max(axis=1)
         asked = largest + mechanism.threshold_noise_scale * rng.standard_normal((n_repeats, len(votes)))
-        private = private * _weights_of_answered_rows(asked >= mechanism.threshold, mechanism.n_answered)[..., None]
+        private = private * _answered_weights(asked >= mechanism.threshold, mechanism.n_answered)[..., None]
         passed = (largest >= mechanism.threshold)[None]
-        clean = clean * _weights_of_answered_rows(passed, mechanism.n_answered)[0][:, None]
+        clean = clean * _answered_weights(passed, mechanism.n_answered)[0][:, None]
     return clean, private
 
 
-def _weights_of_answered_rows(passed: np.ndarray, most: int) -> np.ndarray:
+def _answered_weights(passed: np.ndarray, most: int) -> np.ndarray:
     """Weights of the rows that are answered: the first ones that pass, of total weight n_queries."""
     kept = passed & (passed.cumsum(axis=1) <= most)
     return kept * (kept.shape[1] / np.maximum(kept.sum(axis=1, keepdims=True), 1))

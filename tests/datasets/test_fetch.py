@@ -402,7 +402,7 @@ spec = importlib.util.spec_from_file_location("fetch", module)
 fetch = sys.modules["fetch"] = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(fetch)
 file = fetch.RemoteFile("set/table.csv", sha256, int(size), (address,))
-print(len(fetch.read(file, home, True)))
+print(len(fetch.read_published_file(file, home, True)))
 """
 
 
