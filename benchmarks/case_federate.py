@@ -23,10 +23,10 @@ def table() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def ours(batch_size: int, epochs: int = EPOCHS, **settings):
-    from skfairdp import FederateClassifier
+    from skfairdp.adversarial import published_federate
 
     rows, labels, groups = table()
-    clf = FederateClassifier(batch_size=batch_size, max_epochs=epochs, random_state=0, **settings)
+    clf = published_federate(batch_size=batch_size, max_epochs=epochs, random_state=0, **settings)
     clf.fit(rows, labels, sensitive_features=groups)
     return clf
 
@@ -118,12 +118,12 @@ def against_fairlearn() -> Timings:
 def two_workers() -> Timings:
     from sklearn.model_selection import GridSearchCV
 
-    from skfairdp import FederateClassifier
+    from skfairdp.adversarial import published_federate
 
     rows, labels, _ = table()
 
     def search(n_jobs: int) -> None:
-        clf = FederateClassifier(adversary_weight=0.0, max_epochs=EPOCHS, random_state=0)
+        clf = published_federate(adversary_weight=0.0, max_epochs=EPOCHS, random_state=0)
         grid = {"epsilon": [1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0]}
         halves = [(np.arange(ROWS // 2), np.arange(ROWS // 2, ROWS))]
         GridSearchCV(clf, grid, cv=halves, refit=False, n_jobs=n_jobs).fit(rows, labels)

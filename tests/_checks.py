@@ -1,5 +1,7 @@
 """What the tests of all estimators share: the list of estimators, and data to fit them on."""
 
+import math
+
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
@@ -22,19 +24,9 @@ from skfairdp import (
 #: others besides. An estimator that is not here fails ``test_public_api.py``.
 ESTIMATORS: list = [
     BagOfEmbeddingsEncoder(),
-    # predict and predict_proba are two releases; scikit-learn wants them to agree on every row, so the noise is small.
-    FederateClassifier(
-        epsilon=1e6, adversary_weight=0.0, max_epochs=20, learning_rate=0.02, encoder_hidden_sizes=(20,)
-    ),
-    FederateClassifier(
-        epsilon=20.0,
-        channel="codes",
-        n_codes=3,
-        adversary_weight=0.0,
-        max_epochs=20,
-        learning_rate=0.02,
-        encoder_hidden_sizes=(20,),
-    ),
+    FederateClassifier(),
+    FederateClassifier(channel="laplace", epsilon=1e4, encoder="mlp", encoder_hidden_sizes=(20,), learning_rate=0.02),
+    FederateClassifier(math.inf),
     GaussianPrivatizer(),
     LaplacePrivatizer(),
     LaplacePrivatizer(norm="minmax", random_state=0),

@@ -190,11 +190,11 @@ def _fit(data: str, settings: Cell, seed: int, parts: list[Part]) -> Any:
     from skorch.callbacks import LRScheduler
     from torch.optim.lr_scheduler import CosineAnnealingLR
 
-    from skfairdp.adversarial import FederateClassifier
+    from skfairdp.adversarial import published_federate
 
     training = TRAINING[data, settings.get("channel", "laplace")]
     cosine = LRScheduler(CosineAnnealingLR, T_max=training["max_epochs"])
-    model = FederateClassifier(**settings, **training, callbacks=[("lr", cosine)], random_state=seed)
+    model = published_federate(**settings, **training, callbacks=[("lr", cosine)], random_state=seed)
     rows, labels, groups = parts[0]
     return model.fit(rows, labels, sensitive_features=groups)
 

@@ -168,7 +168,7 @@ def _release(cell: dict[str, Any]) -> tuple[np.ndarray, np.ndarray, Any]:
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    from skfairdp.adversarial import FederateClassifier
+    from skfairdp.adversarial import published_federate
     from skfairdp.exceptions import OverclaimedPrivacyWarning
     from skfairdp.preprocessing import LaplacePrivatizer
 
@@ -176,7 +176,7 @@ def _release(cell: dict[str, Any]) -> tuple[np.ndarray, np.ndarray, Any]:
     if noise == "codes":
         train, _, _, labels, _, _ = _documents(*settings[:2])
         rows = _rows(*settings[:2])
-        model = FederateClassifier(
+        model = published_federate(
             cell["epsilon"], channel="codes", n_codes=4, adversary_weight=0, max_epochs=settings[2], random_state=seed
         ).fit(rows[train], labels[train])
         encoder, head = model.split()
@@ -309,10 +309,10 @@ def _encoded(
     rate: float, seed: int, max_epochs: int, scale: float, one_draw: bool, adversary_weight: float
 ) -> np.ndarray:
     """The layers behind the mean, trained on the topic with noise (or against the persons)."""
-    from skfairdp.adversarial import FederateClassifier
+    from skfairdp.adversarial import published_federate
 
     train, _, _, labels, persons, _ = _documents(rate, seed)
-    model = FederateClassifier(
+    model = published_federate(
         math.inf,
         encoder=partial(RobustEncoder, n_outputs=DIMENSIONS, scale=scale, one_draw=one_draw),
         n_components=DIMENSIONS,

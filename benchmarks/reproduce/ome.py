@@ -146,9 +146,9 @@ def _classifier(cell: dict[str, Any]) -> Any:
     """The paper's network; an open channel makes a plain classifier of it."""
     from torch.optim import SGD
 
-    from skfairdp.adversarial import FederateClassifier
+    from skfairdp.adversarial import published_federate
 
-    return FederateClassifier(
+    return published_federate(
         math.inf,
         encoder=partial(_hidden_layer, width=cell["hidden"]),
         n_components=cell["hidden"],

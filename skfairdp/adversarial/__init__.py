@@ -2,7 +2,14 @@
 
 from skfairdp.adversarial._bag_of_embeddings import BagOfEmbeddingsEncoder
 from skfairdp.adversarial._federate import FederateClassifier
-from skfairdp.adversarial._federate_baselines import federate_baselines
+from skfairdp.adversarial._federate_baselines import federate_baselines, published_federate
 from skfairdp.adversarial._federate_halves import FederateEncoder, FederateHead
 
-__all__ = ["BagOfEmbeddingsEncoder", "FederateClassifier", "FederateEncoder", "FederateHead", "federate_baselines"]
+__all__ = [
+    "BagOfEmbeddingsEncoder",
+    "FederateClassifier",
+    "FederateEncoder",
+    "FederateHead",
+    "federate_baselines",
+    "published_federate",
+]

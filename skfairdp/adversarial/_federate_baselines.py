@@ -10,6 +10,48 @@ from sklearn.pipeline import Pipeline
 from skfairdp.adversarial._federate import FederateClassifier
 from skfairdp.random import RandomState
 
+# Network and training of the published method, where the defaults of FederateClassifier differ.
+_PUBLISHED = {
+    "encoder": "mlp",
+    "dropout": 0.1,
+    "alpha": 0.0,
+    "fairness_penalty": 0.0,
+    "max_epochs": 50,
+    "batch_size": 256,
+    "learning_rate": 0.005,
+    "early_stopping": False,
+}
+
+
+def published_federate(epsilon: float = 8.0, adversary_weight: float = 1.0, **params: Any) -> FederateClassifier:
+    """Make a classifier with the network and training of the paper instead of defaults that adapt to the data.
+
+    Laplace noise on two components, hidden layers on the rows as they are, no L2 penalty, no fairness penalty, 50 epochs
+    in batches of 256 without early stopping.
+
+    Parameters
+    ----------
+    epsilon : float, default=8.0
+        Exact privacy loss of one release of one record.
+    adversary_weight : float, default=1.0
+        Weight of the adversary.
+    **params
+        What is to differ from this.
+
+    Returns
+    -------
+    FederateClassifier
+
+    Examples
+    --------
+    >>> from skfairdp.adversarial import published_federate
+    >>> published_federate(4.0).n_components
+    2
+    """
+    channel = params.get("channel", "laplace")
+    settings = {**_PUBLISHED, "channel": channel, "n_components": None if channel == "codes" else 2, **params}
+    return FederateClassifier(epsilon, adversary_weight=adversary_weight, **settings)
+
 
 def federate_baselines(
     epsilon: float = 8.0,
@@ -44,7 +86,8 @@ def federate_baselines(
     random_state : int, Generator, RandomState or None, default=None
         For all of them.
     **params
-        Further parameters of every ``FederateClassifier``.
+        Further parameters of every ``FederateClassifier``, whose network and training are the published ones
+        (see ``published_federate``) and not its defaults.
 
     Returns
     -------
@@ -63,7 +106,7 @@ def federate_baselines(
 
     def federate(epsilon: float, weight: float, **more: Any) -> FederateClassifier:
         settings = {"epsilon": epsilon, "adversary_weight": weight, "random_state": random_state, **params, **more}
-        return FederateClassifier(**settings)
+        return published_federate(**settings)
 
     plain = federate(math.inf, 0.0)
     eraser = INLPEraser(n_iterations=n_iterations)

@@ -21,11 +21,17 @@ _DOES_NOT_COVER = (
     "the others as they were",
 )
 _VOCABULARY = "words of the training documents: the text encoder carries them as its vocabulary"
+_COLUMN_STATISTICS = (
+    "means, spreads and quantiles of the training columns, smallest and largest values among them: the tabular encoder "
+    "carries them to scale its inputs (encoder='mlp' learns none)"
+)
 
 
-def not_covered(reads_text: bool) -> tuple[str, ...]:
+def not_covered(reads_text: bool, is_tabular: bool) -> tuple[str, ...]:
     """Name what the guarantee of a released representation leaves out."""
-    return (*_DOES_NOT_COVER, _VOCABULARY) if reads_text else _DOES_NOT_COVER
+    if reads_text:
+        return (*_DOES_NOT_COVER, _VOCABULARY)
+    return (*_DOES_NOT_COVER, _COLUMN_STATISTICS) if is_tabular else _DOES_NOT_COVER
 
 
 class EncodedReleases(ReleaseTransformerMixin, TransformerMixin):
@@ -138,7 +144,7 @@ class FederateEncoder(_Half, EncodedReleases, SkfairdpEstimator):
             classifier.mechanism_,
             classifier._stream.spawn(1)[0],
             covers=classifier.privacy_.covers,
-            does_not_cover=not_covered(hasattr(classifier, "text_encoder_")),
+            does_not_cover=not_covered(classifier._reads_text, classifier._is_tabular),
         )
         for name in ("text_encoder_", "n_features_in_", "feature_names_in_"):
             if hasattr(classifier, name):

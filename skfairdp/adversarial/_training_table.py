@@ -13,7 +13,11 @@ from skfairdp._validation import SensitiveGroups, check_sensitive_features
 
 @dataclass
 class TrainingTable:
-    """Encoded training data: equal rows are merged, and ``weight`` is None when all rows weigh the same."""
+    """Encoded training data: equal rows are merged, and ``weight`` is None when all rows weigh the same.
+
+    ``n_records`` says how many records the rows stand for: their total weight before class weights, or their number where
+    weights are fractions that add up to less.
+    """
 
     x: Any
     y: np.ndarray
@@ -21,11 +25,17 @@ class TrainingTable:
     weight: np.ndarray | None
     classes: np.ndarray
     sensitive: SensitiveGroups | None
+    n_records: float
 
     @property
     def n_groups(self) -> tuple[int, ...]:
         """Groups of each sensitive column."""
         return () if self.sensitive is None else self.sensitive.n_groups
+
+    def class_shares(self) -> np.ndarray:
+        """Weighted share of each class."""
+        count = np.bincount(self.y, weights=self.weight, minlength=len(self.classes))
+        return count / count.sum()
 
     def chance_loss(self) -> float:
         """Cross-entropy, in nats, of an adversary that knows nothing but how frequent the groups are."""
@@ -72,12 +82,14 @@ def make_training_table(
             "y must hold at least two classes in rows of positive weight; "
             f"got {len(classes)} class: {classes.tolist()}."
         )
+    n_records = float(weight.sum())
     if class_weight is not None:
         weight = weight * _class_weights(class_weight, classes, y, indices, weight)[indices]
     x, indices, groups, weight = merge_rows(x, indices, groups, weight)
     weight = weight * (len(weight) / weight.sum())
     equal = bool(np.all(weight == weight[0]))
-    return TrainingTable(x, indices, groups, None if equal else weight, classes, sensitive)
+    n_records = max(n_records, float(len(weight)))
+    return TrainingTable(x, indices, groups, None if equal else weight, classes, sensitive, n_records)
 
 
 def _class_weights(

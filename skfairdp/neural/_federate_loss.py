@@ -155,6 +155,8 @@ class FederateLoss(nn.Module):
         Weight of the expected gap.
     fairness : str
         The definition that the gap measures.
+    selects_by_head : bool
+        Whether validation rows of a code channel are also judged by the head's loss; see ``selection_loss``.
     classification : torch.nn.Module or None
         Log-probabilities and class indices to one loss per row; None is cross-entropy.
     """
@@ -166,6 +168,7 @@ class FederateLoss(nn.Module):
         orthogonality: float = 0.0,
         fairness_penalty: float = 0.0,
         fairness: str = "equal_opportunity",
+        selects_by_head: bool = False,
         classification: nn.Module | None = None,
     ):
         super().__init__()
@@ -174,6 +177,7 @@ class FederateLoss(nn.Module):
         self.orthogonality = orthogonality
         self.fairness_penalty = fairness_penalty
         self.fairness = fairness
+        self.selects_by_head = selects_by_head
         self.classification = classification
         self.parts: dict[str, torch.Tensor] = {}
 
@@ -182,7 +186,9 @@ class FederateLoss(nn.Module):
         loss = self._classifier_loss(outputs, targets)
         self.parts = {"classifier_loss": loss.detach()}
         if outputs.belief_log_p is not None:
-            loss = loss + self._classification_loss(outputs.belief_log_p, targets)
+            belief_loss = self._classification_loss(outputs.belief_log_p, targets)
+            self.parts["belief_loss"] = belief_loss.detach()
+            loss = loss + belief_loss
         if outputs.adversary_log_p:
             assert targets.groups is not None
             losses = [
@@ -210,8 +216,15 @@ class FederateLoss(nn.Module):
         return loss
 
     def selection_loss(self) -> torch.Tensor:
-        """What validation rows are judged by: the last batch's classifier loss and gap, without the adversary."""
+        """What validation rows are judged by: the last batch's loss and gap, without the adversary.
+
+        A code channel is judged by what it believes before it speaks: the head hears one of few codes, so that its
+        loss counts hits, and hits among few validation rows are mostly chance. A head that does not start from the
+        codebook must have been learned too; then both losses count.
+        """
         loss = self.parts["classifier_loss"]
+        if "belief_loss" in self.parts:
+            loss = self.parts["belief_loss"] + (loss if self.selects_by_head else 0.0)
         return loss + self.fairness_penalty * self.parts["fairness_gap"] if "fairness_gap" in self.parts else loss
 
     def _classifier_loss(self, outputs: Outputs, targets: Targets) -> torch.Tensor:

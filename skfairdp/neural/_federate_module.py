@@ -16,6 +16,7 @@ from torch import nn
 
 from skfairdp.mechanisms import CodeMechanism, LaplaceMechanism, Mechanism
 from skfairdp.neural._networks import mlp, network_of_the_user
+from skfairdp.neural._tabular_encoder import ColumnStatistics, TabularEncoder
 
 # A codebook starts with every code standing for one class: its row gives that class e^3 = 20 times the weight of any
 # other, which is clear enough to be named and soft enough to be learned away.
@@ -318,6 +319,7 @@ def make_federate_module(
     encoder_hidden_sizes: Sequence[int] = (),
     classifier_hidden_sizes: Sequence[int] = (),
     adversary_hidden_sizes: Sequence[int] = (),
+    statistics: ColumnStatistics | None = None,
     encoder_params: Mapping[str, Any] | None = None,
     classifier_params: Mapping[str, Any] | None = None,
     adversary_params: Mapping[str, Any] | None = None,
@@ -339,13 +341,15 @@ def make_federate_module(
     n_adversaries : int
         Adversaries for each sensitive column.
     encoder, classifier, adversary : "mlp", torch module or callable
-        The networks; see ``network_of_the_user``.
+        The networks; see ``network_of_the_user``. The encoder may also be "tabular".
     encoder_hidden_sizes, classifier_hidden_sizes, adversary_hidden_sizes : sequence of int
-        Hidden layers of those that are "mlp".
+        Hidden layers of those that are "mlp" or "tabular".
+    statistics : ColumnStatistics or None
+        Of the training columns, for an encoder that is "tabular".
     encoder_params, classifier_params, adversary_params : mapping
         Further arguments of those that are callables.
     dropout : float
-        Share of hidden units of an "mlp" that are dropped in training.
+        Share of hidden units of these that are dropped in training.
     reads_tokens : bool
         Whether rows are integer ids of words.
     wants_decisions, sharpness
@@ -358,8 +362,12 @@ def make_federate_module(
     # Rows of zeros tell how wide an output is; a row of the data would stay behind in the net's parameters.
     rows = torch.zeros(2, n_features, dtype=torch.int64 if reads_tokens else torch.float32)
     released = torch.zeros(2, n_outputs)
-    if isinstance(encoder, str):
-        made_encoder: nn.Module = mlp(n_features, encoder_hidden_sizes, n_outputs, dropout)
+    made_encoder: nn.Module
+    if encoder == "tabular":
+        assert statistics is not None
+        made_encoder = TabularEncoder(statistics, encoder_hidden_sizes, n_outputs, dropout)
+    elif isinstance(encoder, str):
+        made_encoder = mlp(n_features, encoder_hidden_sizes, n_outputs, dropout)
     else:
         params = dict(encoder_params or {})
         made_encoder = network_of_the_user("encoder", encoder, (n_features,), rows, n_outputs, params)
@@ -380,6 +388,12 @@ def make_federate_module(
         for column in adversary_columns(n_groups, n_adversaries)
     ]
     channel = make_channel(mechanism, n_classes)
+    if isinstance(channel, CodeChannel) and isinstance(head, nn.Sequential) and len(head) == 1:
+        # The head starts by taking codes for what the device means by them. A head that had to unlearn a random start
+        # would still contradict a device that has learned its task in a few steps.
+        with torch.no_grad():
+            head[0].weight.copy_(channel.codebook.T)
+            head[0].bias.zero_()
     return FederateModule(made_encoder, channel, head, adversaries, wants_decisions, sharpness)
 
 

@@ -27,7 +27,7 @@ from skorch.utils import to_tensor
 from torch import nn
 
 from skfairdp.neural._federate_loss import FederateLoss, Targets
-from skfairdp.neural._federate_module import Outputs, make_federate_module
+from skfairdp.neural._federate_module import LaplaceChannel, Outputs, make_federate_module
 from skfairdp.neural._torch_state import resolve_device, threads_for, torch_seed
 
 # What passes a network at once when nothing is learned: so many rows, and so many values of dense rows (64 MB). This
@@ -130,7 +130,9 @@ class TensorBatches:
 
 
 class HoldOut:
-    """Keep a share of the rows out of training, chosen by torch's global generator; a ``train_split`` of skorch.
+    """Keep a share of the rows of each class out of training; a ``train_split`` of skorch.
+
+    torch's global generator chooses them. One row of every class stays, however large the share.
 
     Parameters
     ----------
@@ -144,11 +146,17 @@ class HoldOut:
     def __call__(self, dataset: RowsDataset, y: Any = None, **params: Any) -> tuple[RowsDataset, RowsDataset]:
         """Return the rows to train on and the rows to validate on."""
         n_rows = len(dataset)
-        n_valid = max(1, round(self.validation_fraction * n_rows))
-        if n_valid >= n_rows:
+        if max(1, round(self.validation_fraction * n_rows)) >= n_rows:
             raise ValueError(f"validation_fraction={self.validation_fraction!r} leaves no row of {n_rows} to train on.")
         order = torch.randperm(n_rows)
-        return dataset.part(order[n_valid:]), dataset.part(order[:n_valid])
+        labels = torch.zeros(n_rows) if dataset.y is None else dataset.y.cpu()[order]
+        valid = torch.zeros(n_rows, dtype=torch.bool)
+        for label in labels.unique():
+            rows = torch.nonzero(labels == label)[:, 0]
+            valid[rows[: min(round(self.validation_fraction * len(rows)), len(rows) - 1)]] = True
+        if not valid.any():
+            valid[0] = True
+        return dataset.part(order[~valid]), dataset.part(order[valid])
 
 
 class AdversarySchedule(Callback):
@@ -282,7 +290,8 @@ class FederateNet(NeuralNetClassifier):
         if not training:
             return self.criterion_.selection_loss()
         for name, value in self.criterion_.parts.items():
-            self.history.record_batch(name, value.item())
+            if name != "belief_loss":  # it stands in valid_loss
+                self.history.record_batch(name, value.item())
         return loss
 
     def evaluation_step(self, batch: Any, training: bool = False) -> torch.Tensor:
@@ -413,6 +422,28 @@ def values_to_release(encoder: nn.Module, channel: Any, x: Any) -> np.ndarray:
     ndarray of shape (n_samples, n_outputs)
     """
     return channel.values(encode(encoder, x))
+
+
+def noiseless_answers(module: Any, x: Any) -> np.ndarray:
+    """Class indices that a trained module would answer if its channel added no noise; they must not leave the device.
+
+    Parameters
+    ----------
+    module : FederateModule
+        After training.
+    x : ndarray or CSR array of shape (n_samples, n_features)
+        Rows.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,)
+    """
+    values = values_to_release(module.encoder, module.channel, x)
+    if isinstance(module.channel, LaplaceChannel):
+        order = 1 if module.channel.norm == "l1" else 2
+        length = np.linalg.norm(values, ord=order, axis=1, keepdims=True)
+        values = values / np.where(length > 0, length, 1.0)
+    return class_probabilities(module.head, values).argmax(axis=1)
 
 
 def class_probabilities(head: nn.Module, released: np.ndarray) -> np.ndarray:

@@ -30,6 +30,7 @@ _NETWORK: dict[str, Any] = {
     "classifier_hidden_sizes": (),
     "adversary_hidden_sizes": (100, 50),
     "dropout": 0.1,
+    "alpha": 0.0,
     "adversary_schedule": "sigmoid",
     "n_adversaries": 1,
     "orthogonality": 0.0,
@@ -152,7 +153,7 @@ class FairlearnClassifier(ClassifierMixin, BaseEstimator):
 
 
 def _federate_codes(setting: Setting) -> dict[str, Any]:
-    return {"channel": "codes", "n_codes": setting.n_classes}
+    return {"channel": "codes", "n_components": None, "n_codes": setting.n_classes}
 
 
 def _adversary_weights(setting: Setting) -> list[dict[str, Any]]:
@@ -202,7 +203,7 @@ METHODS: dict[str, Method] = {
             "adversarial",
             "The network, trained against an adversary that tries to read the groups from the representation.",
             "nothing",
-            lambda s: s.network(math.inf, channel="laplace", n_components=8),
+            lambda s: s.network(math.inf, channel="laplace", n_components=8, adversary_weight=1.0),
             _adversary_weights,
             cost=6,
         ),
@@ -210,7 +211,7 @@ METHODS: dict[str, Method] = {
             "federate",
             "Noise and adversary together (FEDERATE; not federated learning).",
             RECORDS,
-            lambda s: s.network(s.epsilon, **_federate_codes(s)),
+            lambda s: s.network(s.epsilon, adversary_weight=1.0, **_federate_codes(s)),
             _adversary_weights,
             cost=6,
         ),

@@ -33,9 +33,10 @@ def fit(data, **settings):
 @pytest.mark.parametrize(
     ("settings", "epsilon", "mechanism"),
     [
-        ({"epsilon": 2.5}, 2.5, "laplace"),
-        ({"epsilon": 2.5, "norm": "l2"}, 2.5, "laplace"),
-        ({"epsilon": 2.5, "calibration": "published"}, 2.5, "laplace"),
+        ({"epsilon": 2.5}, 2.5, "codes"),
+        ({"epsilon": 2.5, "channel": "laplace"}, 2.5, "laplace"),
+        ({"epsilon": 2.5, "channel": "laplace", "norm": "l2"}, 2.5, "laplace"),
+        ({"epsilon": 2.5, "channel": "laplace", "calibration": "published"}, 2.5, "laplace"),
         ({"epsilon": 2.5, "channel": "codes", "n_codes": 5}, 2.5, "codes"),
         ({"epsilon": math.inf}, math.inf, "none"),
         ({"epsilon": math.inf, "channel": "codes"}, math.inf, "none"),
@@ -53,7 +54,9 @@ def test_receipt(data, settings, epsilon, mechanism):
 
 def test_published_calibration_warns(data):
     with pytest.warns(OverclaimedPrivacyWarning, match=r"exact epsilon is 4 \(sqrt\(4\)"):
-        clf = fit(data, epsilon=2.0, norm="l2", calibration="published", n_components=4, max_epochs=1)
+        clf = fit(
+            data, epsilon=2.0, channel="laplace", norm="l2", calibration="published", n_components=4, max_epochs=1
+        )
     assert clf.privacy_.epsilon == 4.0
     assert clf.privacy_.published_epsilon == 2.0
 
@@ -98,7 +101,7 @@ def test_audit_finds_no_more_than_the_claim(data, channel, method):
 
 
 def test_audit_convicts_a_missing_noise_layer(data, monkeypatch):
-    clf = fit(data, epsilon=1.5)
+    clf = fit(data, epsilon=1.5, channel="laplace")
     pair = worst_pair(clf, data[0])
 
     def forgetful(self, u, stream):

@@ -23,7 +23,14 @@ from torch import nn
 
 from skfairdp import BagOfEmbeddingsEncoder, FederateClassifier, PrivacyLedger
 
-FAST = {"adversary_weight": 0.0, "max_epochs": 3, "batch_size": 50, "random_state": 0}
+FAST = {
+    "adversary_weight": 0.0,
+    "max_epochs": 3,
+    "batch_size": 50,
+    "learning_rate": 0.01,
+    "early_stopping": False,
+    "random_state": 0,
+}
 
 
 @pytest.fixture(scope="module")
@@ -128,7 +135,7 @@ def test_print_log_by_class_and_name(data, capsys):
 @pytest.mark.parametrize("channel", ["laplace", "codes"])
 def test_net_answers_with_noise_and_without_receipt(data, channel):
     X, y, _ = data
-    clf = fit(data, channel=channel, epsilon=2.0, max_epochs=10)
+    clf = fit(data, channel=channel, epsilon=2.0, max_epochs=9)
     net, truth = clf.net_, y == "yes"
     with PrivacyLedger() as ledger:
         log_p = net.forward(X)
@@ -172,8 +179,8 @@ def test_optimizer_parameters(data):
     group = clf.net_.optimizer_.param_groups[0]
     assert (group["momentum"], group["weight_decay"]) == (0.9, 0.01)
     groups = [("encoder*", {"lr": 0.0})]
-    frozen = fit(data, optimizer__param_groups=groups, max_epochs=1).net_.module_
-    moved = fit(data, optimizer__param_groups=groups, max_epochs=3).net_.module_
+    frozen = fit(data, encoder="mlp", optimizer__param_groups=groups, max_epochs=1).net_.module_
+    moved = fit(data, encoder="mlp", optimizer__param_groups=groups, max_epochs=3).net_.module_
     assert torch.equal(frozen.encoder[0].weight, moved.encoder[0].weight)
     assert not torch.equal(frozen.head[0].weight, moved.head[0].weight)
 
@@ -360,7 +367,7 @@ class MeanLoss(nn.Module):
 
 def test_criterion_must_keep_rows_apart(data):
     with pytest.raises(ValueError, match="one loss for each of 50 rows"):
-        fit(data, criterion=MeanLoss())
+        fit(data, channel="laplace", criterion=MeanLoss())
 
 
 @pytest.mark.parametrize(
@@ -369,7 +376,11 @@ def test_criterion_must_keep_rows_apart(data):
         ({"channel": "codes", "n_components": 3}, "n_components=3 does nothing with channel='codes'"),
         ({"channel": "codes", "norm": "l2"}, "norm='l2' does nothing with channel='codes'"),
         ({"channel": "codes", "calibration": "published"}, "calibration='published' does nothing"),
-        ({"n_codes": 4}, "n_codes=4 does nothing with channel='laplace'"),
+        ({"channel": "laplace", "n_codes": 4}, "n_codes=4 does nothing with channel='laplace'"),
+        ({"n_components": 3}, "n_components=3 does nothing with channel='auto', which takes 'codes' for epsilon=8"),
+        ({"norm": "l2"}, "norm='l2' does nothing with channel='auto', which takes 'codes'"),
+        ({"epsilon": math.inf, "n_codes": 4}, "channel='auto', which takes 'none' for epsilon=inf"),
+        ({"encoder": Encoder, "alpha": 1.0}, "alpha=1.0 does nothing with encoder="),
         ({"encoder": Encoder, "encoder_hidden_sizes": [5]}, "encoder_hidden_sizes=.* does nothing with encoder="),
         ({"classifier": Bilinear, "classifier_hidden_sizes": (5,)}, "classifier_hidden_sizes=.* does nothing"),
         ({"adversary": Bilinear, "adversary_hidden_sizes": (5,)}, "adversary_hidden_sizes=.* does nothing"),
@@ -382,5 +393,5 @@ def test_idle_parameter_raises(data, settings, named):
 
 def test_default_given_outright_is_not_idle(data):
     fit(data, channel="codes", n_components=1, max_epochs=1)  # a code is one value
-    fit(data, channel="codes", n_components=2, norm="l1", calibration="exact", max_epochs=1)
+    fit(data, channel="codes", n_components=None, norm="l1", calibration="exact", max_epochs=1)
     fit(data, encoder=Encoder, encoder_hidden_sizes=[100, 50], max_epochs=1)

@@ -1,0 +1,182 @@
+"""An encoder for tables as they come: columns of any scale, heavy tails, steps, and few rows."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from scipy import sparse
+from torch import nn
+
+from skfairdp.neural._networks import mlp
+
+# A column is cut into at most so many pieces, each of which should hold about so many rows.
+_MOST_PIECES, _ROWS_PER_PIECE = 48, 50
+# Fewer pieces than this say no more about a column than the column itself.
+_FEWEST_PIECES = 4
+# All pieces together add at most about so many inputs: a table of 250 columns and more that have more than two values is
+# standardised only.
+_MOST_INPUTS = 1000
+# So many columns are made dense at a time.
+_COLUMNS_AT_ONCE = 64
+# Quantiles of so many rows are close enough to those of all. Training rows come in the order of a hash, so that the
+# first ones are a random part.
+_ROWS_TO_SORT = 100_000
+# Standardised values are cut off here: one absurd value must not decide what a record is encoded as.
+_LARGEST = 10.0
+# Pieces start smaller than the columns themselves, so that the penalty on weights holds them back until rows ask
+# for a step or a bend; 0.3 cost no accuracy on tables of 150 rows and none of 40,000.
+_PIECE_SCALE = 0.3
+# Added to the spread of a piece, so that a piece which is almost always 0 or 1 is not blown up.
+_LEAST_SPREAD = 0.1
+
+
+@dataclass(frozen=True)
+class ColumnStatistics:
+    """What a ``TabularEncoder`` knows of its training columns before it is trained.
+
+    Attributes
+    ----------
+    mean, spread : ndarray of shape (n_features,)
+        Mean and standard deviation of each column; the spread of a constant column is 1.
+    piece_column : ndarray of shape (n_pieces,)
+        Which column each piece belongs to.
+    piece_start, piece_length : ndarray of shape (n_pieces,)
+        Where each piece starts, and how long it is.
+    piece_mean, piece_spread : ndarray of shape (n_pieces,)
+        Of the share of a piece that a value has passed.
+    """
+
+    mean: np.ndarray
+    spread: np.ndarray
+    piece_column: np.ndarray
+    piece_start: np.ndarray
+    piece_length: np.ndarray
+    piece_mean: np.ndarray
+    piece_spread: np.ndarray
+
+
+def column_statistics(x: Any, weight: np.ndarray | None = None) -> ColumnStatistics:
+    """Learn means, spreads and quantiles of the columns of a table.
+
+    Parameters
+    ----------
+    x : ndarray or sparse matrix of shape (n_samples, n_features)
+        Training rows, in an order that is as good as shuffled.
+    weight : ndarray of shape (n_samples,) or None
+        Row weights.
+
+    Returns
+    -------
+    ColumnStatistics
+    """
+    n_rows, n_features = x.shape
+    share = np.full(n_rows, 1.0 / n_rows) if weight is None else weight / weight.sum()
+    x = x.tocsc() if sparse.issparse(x) else x
+    mean, spread, in_between = np.zeros(n_features), np.ones(n_features), np.zeros(n_features, dtype=bool)
+    for start in range(0, n_features, _COLUMNS_AT_ONCE):
+        part = slice(start, start + _COLUMNS_AT_ONCE)
+        values = _dense_columns(x, part)
+        mean[part] = share @ values
+        spread[part] = np.sqrt(share @ (values - mean[part]) ** 2)
+        in_between[part] = ((values > values.min(axis=0)) & (values < values.max(axis=0))).any(axis=0)
+    # Rounding leaves a constant column a tiny spread, which must not become the unit of its values.
+    spread[(spread <= 1e-6 * np.abs(mean)) | (spread < 1e-30)] = 1.0
+    n_pieces = min(_MOST_PIECES, n_rows // _ROWS_PER_PIECE, _MOST_INPUTS // max(in_between.sum(), 1))
+    columns, starts, lengths, means, spreads = [], [], [], [], []
+    for j in np.flatnonzero(in_between) if n_pieces >= _FEWEST_PIECES else ():
+        values = _dense_columns(x, slice(j, j + 1))[:, 0]
+        edges = _edges(values[:_ROWS_TO_SORT], share[:_ROWS_TO_SORT], n_pieces)
+        for start, length in zip(edges[:-1], np.diff(edges)):
+            passed = np.clip((values - start) / length, 0.0, 1.0)
+            columns.append(j)
+            starts.append(start)
+            lengths.append(length)
+            means.append(share @ passed)
+            spreads.append(np.sqrt(share @ (passed - means[-1]) ** 2))
+    pieces = (np.array(part, dtype=np.float64) for part in (starts, lengths, means, spreads))
+    return ColumnStatistics(mean, spread, np.array(columns, dtype=np.int64), *pieces)
+
+
+def _dense_columns(x: Any, columns: slice) -> np.ndarray:
+    part = x[:, columns]
+    # In one memory order, because sums depend on it in their last digits.
+    return (part.toarray() if sparse.issparse(part) else part).astype(np.float64, order="C")
+
+
+def _edges(values: np.ndarray, share: np.ndarray, n_pieces: int) -> np.ndarray:
+    """Cut a column at values of it: half of the cuts have equally many rows between them, half equally many values.
+
+    The second half sees to columns that are mostly one value, such as a capital gain that few people have. A column with
+    few different values is cut at each.
+    """
+    edges = distinct = np.unique(values)
+    if len(distinct) > n_pieces + 1:
+        order = np.argsort(values, kind="stable")
+        passed = np.cumsum(share[order])
+        levels = np.linspace(0.0, passed[-1], n_pieces // 2 + 1)
+        by_rows = values[order][np.minimum(np.searchsorted(passed, levels), len(values) - 1)]
+        by_values = distinct[np.linspace(0, len(distinct) - 1, n_pieces - n_pieces // 2 + 1).round().astype(int)]
+        edges = np.unique(np.concatenate([by_rows, by_values]))
+    # Networks compute in single precision: cuts that it cannot tell apart are one.
+    keep = np.diff(edges, prepend=-np.inf) > 1e-6 * np.abs(edges).max()
+    return edges[keep]
+
+
+class TabularEncoder(nn.Module):
+    """Standardise the columns, add piecewise linear ones, and pass all to a linear layer beside hidden layers.
+
+    A value is standardised and cut off at 10 spreads. Beside it stand the shares of the pieces of its column that it
+    has passed (Gorishniy, Rubachev and Babenko 2022), so that a linear layer can already follow steps and bends, as
+    trees do. The linear layer to the output makes logistic regression a part of what can be learned; the hidden layers
+    add what goes together. The statistics are fixed: only the layers are trained, and each row is encoded by itself.
+
+    Parameters
+    ----------
+    statistics : ColumnStatistics
+        Of the training rows.
+    hidden_sizes : sequence of int
+        Widths of the hidden layers; none leaves the linear layer alone.
+    n_outputs : int
+        Width of the output.
+    dropout : float
+        Share of hidden units that are dropped in training.
+
+    References
+    ----------
+    .. [1] Y. Gorishniy, I. Rubachev, A. Babenko (2022). On embeddings for numerical features in tabular deep learning.
+       NeurIPS.
+    """
+
+    def __init__(self, statistics: ColumnStatistics, hidden_sizes: Sequence[int], n_outputs: int, dropout: float = 0.0):
+        super().__init__()
+
+        def keep(name: str, values: np.ndarray) -> None:
+            self.register_buffer(name, torch.as_tensor(values, dtype=torch.float32))
+
+        keep("mean", statistics.mean)
+        keep("unit", 1.0 / statistics.spread)
+        keep("piece_start", statistics.piece_start)
+        keep("piece_unit", 1.0 / statistics.piece_length)
+        keep("piece_mean", statistics.piece_mean)
+        keep("piece_scale", _PIECE_SCALE / (statistics.piece_spread + _LEAST_SPREAD))
+        self.register_buffer("piece_column", torch.as_tensor(statistics.piece_column))
+        n_inputs = len(statistics.mean) + len(statistics.piece_column)
+        self.linear = nn.Linear(n_inputs, n_outputs)
+        nn.init.zeros_(self.linear.weight)
+        self.hidden = mlp(n_inputs, hidden_sizes, n_outputs, dropout) if hidden_sizes else None
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Encode rows of shape (n, n_features)."""
+        inputs = self.inputs(x)
+        out = self.linear(inputs)
+        return out if self.hidden is None else out + self.hidden(inputs)
+
+    def inputs(self, x: torch.Tensor) -> torch.Tensor:
+        """Return what the layers get: standardised columns, then pieces."""
+        columns = ((x - self.mean) * self.unit).clamp(-_LARGEST, _LARGEST)
+        if not len(self.piece_column):
+            return columns
+        passed = ((x[:, self.piece_column] - self.piece_start) * self.piece_unit).clamp(0.0, 1.0)
+        return torch.cat([columns, (passed - self.piece_mean) * self.piece_scale], dim=1)
