@@ -26,8 +26,8 @@ _PUBLISHED = {
 def published_federate(epsilon: float = 8.0, adversary_weight: float = 1.0, **params: Any) -> FederateClassifier:
     """Make a classifier with the network and training of the paper instead of defaults that adapt to the data.
 
-    Laplace noise on two components, hidden layers on the rows as they are, no L2 penalty, no fairness penalty, 50 epochs
-    in batches of 256 without early stopping.
+    Laplace noise on two components, hidden layers on the rows as they are, no L2 penalty, no fairness penalty, 50
+    epochs in batches of 256 without early stopping.
 
     Parameters
     ----------

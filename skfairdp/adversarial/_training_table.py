@@ -15,8 +15,8 @@ from skfairdp._validation import SensitiveGroups, check_sensitive_features
 class TrainingTable:
     """Encoded training data: equal rows are merged, and ``weight`` is None when all rows weigh the same.
 
-    ``n_records`` says how many records the rows stand for: their total weight before class weights, or their number where
-    weights are fractions that add up to less.
+    ``n_records`` says how many records the rows stand for: their total weight before class weights, or their number
+    where weights are fractions that add up to less.
     """
 
     x: Any

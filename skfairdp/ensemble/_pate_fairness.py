@@ -537,8 +537,7 @@ def draw_targets(
         largest = votes.max(axis=1)
         asked = largest + mechanism.threshold_noise_scale * rng.standard_normal((n_repeats, len(votes)))
         private = private * _answered_weights(asked >= mechanism.threshold, mechanism.n_answered)[..., None]
-        passed = (largest >= mechanism.threshold)[None]
-        clean = clean * _answered_weights(passed, mechanism.n_answered)[0][:, None]
+        clean = clean * _answered_weights((largest >= mechanism.threshold)[None], mechanism.n_answered)[0][:, None]
     return clean, private
 
 

@@ -388,12 +388,13 @@ def make_federate_module(
         for column in adversary_columns(n_groups, n_adversaries)
     ]
     channel = make_channel(mechanism, n_classes)
-    if isinstance(channel, CodeChannel) and isinstance(head, nn.Sequential) and len(head) == 1:
+    layers = list(head) if isinstance(head, nn.Sequential) else []
+    if isinstance(channel, CodeChannel) and len(layers) == 1 and isinstance(layers[0], nn.Linear):
         # The head starts by taking codes for what the device means by them. A head that had to unlearn a random start
         # would still contradict a device that has learned its task in a few steps.
         with torch.no_grad():
-            head[0].weight.copy_(channel.codebook.T)
-            head[0].bias.zero_()
+            layers[0].weight.copy_(channel.codebook.T)
+            layers[0].bias.zero_()
     return FederateModule(made_encoder, channel, head, adversaries, wants_decisions, sharpness)
 
 

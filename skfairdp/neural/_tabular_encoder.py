@@ -15,8 +15,8 @@ from skfairdp.neural._networks import mlp
 _MOST_PIECES, _ROWS_PER_PIECE = 48, 50
 # Fewer pieces than this say no more about a column than the column itself.
 _FEWEST_PIECES = 4
-# All pieces together add at most about so many inputs: a table of 250 columns and more that have more than two values is
-# standardised only.
+# All pieces together add at most about so many inputs: a table of 250 columns and more that have more than two values
+# is standardised only.
 _MOST_INPUTS = 1000
 # So many columns are made dense at a time.
 _COLUMNS_AT_ONCE = 64
@@ -108,8 +108,8 @@ def _dense_columns(x: Any, columns: slice) -> np.ndarray:
 def _edges(values: np.ndarray, share: np.ndarray, n_pieces: int) -> np.ndarray:
     """Cut a column at values of it: half of the cuts have equally many rows between them, half equally many values.
 
-    The second half sees to columns that are mostly one value, such as a capital gain that few people have. A column with
-    few different values is cut at each.
+    The second half sees to columns that are mostly one value, such as a capital gain that few people have. A column
+    with few different values is cut at each.
     """
     edges = distinct = np.unique(values)
     if len(distinct) > n_pieces + 1:
@@ -148,6 +148,14 @@ class TabularEncoder(nn.Module):
     .. [1] Y. Gorishniy, I. Rubachev, A. Babenko (2022). On embeddings for numerical features in tabular deep learning.
        NeurIPS.
     """
+
+    mean: torch.Tensor
+    unit: torch.Tensor
+    piece_start: torch.Tensor
+    piece_unit: torch.Tensor
+    piece_mean: torch.Tensor
+    piece_scale: torch.Tensor
+    piece_column: torch.Tensor
 
     def __init__(self, statistics: ColumnStatistics, hidden_sizes: Sequence[int], n_outputs: int, dropout: float = 0.0):
         super().__init__()
