@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 from sklearn.base import ClassifierMixin, ClassNamePrefixFeaturesOutMixin, clone
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     check_consistent_length,
@@ -30,8 +29,18 @@ from skfairdp.adversarial._federate_halves import (
     check_records_stay_apart,
     not_covered,
 )
+from skfairdp.adversarial._training_choices import (
+    choose_batch_and_epochs,
+    choose_fairness_weights,
+    refuse_idle_parameters,
+    refuse_without_groups,
+    resolve_channel,
+    stops_early,
+    validation_share,
+    warn_of_poor_training,
+)
 from skfairdp.adversarial._training_table import TrainingTable, make_training_table
-from skfairdp.exceptions import MissingSensitiveFeaturesWarning, OverclaimedPrivacyWarning
+from skfairdp.exceptions import OverclaimedPrivacyWarning
 from skfairdp.mechanisms import Mechanism, OpenMechanism, code_mechanism, laplace_mechanism
 from skfairdp.random import RandomState, training_and_noise_streams
 
@@ -50,20 +59,6 @@ _PREFIXES = (
 # Arguments of the module that follow from the data and from other parameters: whoever set them would train a network
 # for another release than the one that is made.
 _DECIDED_BY_FIT = ("mechanism", "n_features", "n_outputs", "n_classes", "n_groups", "n_adversaries")
-# A table is trained on for about so many steps, in passes within these bounds: small tables settle within two thousand
-# steps, and large ones within 20 passes, mostly well before, when early stopping ends the training.
-_STEPS, _FEWEST_EPOCHS, _MOST_EPOCHS = 2000, 20, 200
-_SMALLEST_BATCH, _LARGEST_BATCH = 16, 256
-# With fewer rows, a share to validate on would be a dozen rows that tell nothing and that training misses.
-_ROWS_TO_STOP_BY = 100
-# Fewer rows than this tell too little about when to stop, so that small tables give a larger share of theirs.
-_ROWS_TO_VALIDATE = 200
-# Whether a loss has settled can be said after so many epochs; somebody who asks for fewer wants a short training.
-_EPOCHS_TO_JUDGE = 10
-# A loss has settled when a quarter of the epochs lowers it by no more than so many nats.
-_SETTLED = 0.05
-# On Adult this weight of the gap takes two thirds of it away and costs about a third of a point of accuracy.
-_PENALTY = 0.2
 # Columns of skorch's history that tell nothing about a training.
 _NOT_IN_HISTORY = ("batches", "train_batch_count", "valid_batch_count", "train_loss_best", "valid_loss_best")
 
@@ -444,14 +439,14 @@ class FederateClassifier(EncodedReleases, ClassNamePrefixFeaturesOutMixin, Class
             raise
 
     def _fit(self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any) -> "FederateClassifier":
-        from skfairdp.neural import train_net
+        from skfairdp.neural import column_statistics, train_net
 
         epsilon = check_epsilon(self.epsilon)
-        self._refuse_idle_parameters()
+        refuse_idle_parameters(self)
         rows, y = self._training_rows(X, y)
         table = make_training_table(rows, y, sensitive_features, sample_weight, self.class_weight)
         if table.sensitive is None:
-            self._refuse_without_groups()
+            refuse_without_groups(self)
         continued = self.warm_start and hasattr(self, "net_")
         if continued and not np.array_equal(self.classes_, table.classes):
             raise ValueError(
@@ -461,7 +456,7 @@ class FederateClassifier(EncodedReleases, ClassNamePrefixFeaturesOutMixin, Class
         training, noise = training_and_noise_streams(self.random_state)
         if continued:
             training, noise = self._training_stream, self._stream
-        width = self.n_codes if "codes" in (self.channel, self._resolve_channel()) else self.n_components
+        width = self.n_codes if "codes" in (self.channel, resolve_channel(self)) else self.n_components
         n_outputs = len(table.classes) if width is None else int(width)
         mechanism = self._make_mechanism(epsilon, n_outputs)
         if getattr(mechanism, "published_epsilon", None) is not None:
@@ -472,8 +467,10 @@ class FederateClassifier(EncodedReleases, ClassNamePrefixFeaturesOutMixin, Class
                 stacklevel=4,
             )
         previous = self.net_ if continued else None
-        self._choose_training(table, continued)
-        self._choose_fairness(table, n_outputs)
+        self.batch_size_, self.max_epochs_ = choose_batch_and_epochs(self, len(table.y))
+        self.adversary_weight_, self.fairness_penalty_ = choose_fairness_weights(self, table, n_outputs)
+        if self._is_tabular and not (continued and hasattr(self, "_column_statistics")):  # a warm start keeps its own
+            self._column_statistics = column_statistics(table.x, table.weight)
         net = train_net(
             self._net_params(mechanism, n_outputs, table),
             table.x,
@@ -481,8 +478,8 @@ class FederateClassifier(EncodedReleases, ClassNamePrefixFeaturesOutMixin, Class
             table.groups,
             table.weight,
             seed=training.seed(),
-            n_iter_no_change=int(self.n_iter_no_change) if self._stops_early(table) else None,
-            validation_fraction=self._share_to_stop_by(table),
+            n_iter_no_change=int(self.n_iter_no_change) if stops_early(self, len(table.y)) else None,
+            validation_fraction=validation_share(self, len(table.y)),
             previous=previous,
         )
         if math.isfinite(epsilon):
@@ -497,131 +494,17 @@ class FederateClassifier(EncodedReleases, ClassNamePrefixFeaturesOutMixin, Class
         self.n_iter_ = len(self.history_)
         n_before = 0 if previous is None else len(previous.history)
         self.stopped_early_ = self.n_iter_ - n_before < self.max_epochs_
-        self.channel_ = self._resolve_channel()
+        self.channel_ = resolve_channel(self)
         self._n_features_out = n_outputs
         self._training_stream = training
         self._seal(mechanism, noise, covers=COVERS, does_not_cover=not_covered(self._reads_text, self._is_tabular))
-        self._warn_of_poor_training(table)
+        warn_of_poor_training(self, table)
         return self
-
-    def _resolve_channel(self) -> str:
-        if math.isinf(self.epsilon):
-            return "none"
-        return "codes" if self.channel == "auto" else self.channel
-
-    def _choose_training(self, table: TrainingTable, continued: bool) -> None:
-        """Settle batch size, epochs, and the statistics that scale the inputs; a warm start keeps its statistics."""
-        n_rows = len(table.y)
-        self.batch_size_, self.max_epochs_ = self.batch_size, self.max_epochs
-        if isinstance(self.batch_size, str):
-            self.batch_size_ = 2 ** round(math.log2(min(max(n_rows / 10, _SMALLEST_BATCH), _LARGEST_BATCH)))
-        if isinstance(self.max_epochs, str):
-            needed = math.ceil(_STEPS * self.batch_size_ / n_rows)
-            self.max_epochs_ = min(max(needed, _FEWEST_EPOCHS), _MOST_EPOCHS)
-        if self._is_tabular and not (continued and hasattr(self, "_column_statistics")):
-            from skfairdp.neural import column_statistics
-
-            self._column_statistics = column_statistics(table.x, table.weight)
-
-    def _choose_fairness(self, table: TrainingTable, n_outputs: int) -> None:
-        """Settle the weights of adversary and penalty; see the parameters for why."""
-        self.adversary_weight_ = self.fairness_penalty_ = 0.0
-        if table.sensitive is None:
-            return
-        tells_the_answer = self._resolve_channel() == "codes" and n_outputs <= len(table.classes)
-        by_default = 0.0 if tells_the_answer and self.n_adversaries == 1 else 1.0
-        self.adversary_weight_ = by_default if self.adversary_weight is None else float(self.adversary_weight)
-        by_default = _PENALTY if self.adversary_weight is None else 0.0
-        self.fairness_penalty_ = by_default if self.fairness_penalty is None else float(self.fairness_penalty)
-
-    def _stops_early(self, table: TrainingTable) -> bool:
-        return len(table.y) >= _ROWS_TO_STOP_BY if isinstance(self.early_stopping, str) else self.early_stopping
-
-    def _share_to_stop_by(self, table: TrainingTable) -> float:
-        if not isinstance(self.validation_fraction, str):
-            return self.validation_fraction
-        return min(max(_ROWS_TO_VALIDATE / len(table.y), 0.1), 0.2)
-
-    def _warn_of_poor_training(self, table: TrainingTable) -> None:
-        """Warn if the loss has not settled, or if the model knows no more than which class is the most frequent."""
-        from skfairdp.neural import noiseless_answers
-
-        if self.n_iter_ < _EPOCHS_TO_JUDGE:
-            return
-        watched = self.history_["valid_loss" if "valid_loss" in self.history_ else "classifier_loss"].to_numpy()
-        quarter = max(1, self.n_iter_ // 4)
-        fall = watched[-2 * quarter : -quarter].mean() - watched[-quarter:].mean()
-        if not self.stopped_early_ and fall > _SETTLED:
-            warnings.warn(
-                f"FederateClassifier has not converged: in the last {quarter} of {self.n_iter_} epochs the loss fell "
-                f"by another {fall:.2g} nats. Use more max_epochs or a larger learning_rate.",
-                ConvergenceWarning,
-                stacklevel=5,
-            )
-        right = noiseless_answers(self.net_.module_, table.x) == table.y
-        accuracy, shares = np.average(right, weights=table.weight), table.class_shares()
-        if accuracy <= shares.max() + 1e-12:
-            warnings.warn(
-                f"FederateClassifier is right about {accuracy:.1%} of its training rows, no more than if it answered "
-                f"{self.classes_[shares.argmax()]} about everybody ({shares.max():.1%}): it found nothing to learn, or "
-                "not yet (max_epochs, learning_rate), or a fairness term or alpha outweighs it.",
-                ConvergenceWarning,
-                stacklevel=5,
-            )
-
-    def _refuse_idle_parameters(self) -> None:
-        """Raise if a parameter was set that does nothing beside the others: its user expects it to do something."""
-        of_laplace, of_codes = ("n_components", "norm", "calibration"), ("n_codes",)
-        reasons = dict.fromkeys(of_laplace if self.channel == "codes" else of_codes, "channel")
-        if self.channel == "auto":
-            idle = ("norm", "calibration", "n_codes") if math.isinf(self.epsilon) else of_laplace
-            reasons = dict.fromkeys(idle, "channel")
-        if not isinstance(self.encoder, str) and self.alpha > 0:
-            reasons["alpha"] = "encoder"
-        for network in ("encoder", "classifier", "adversary"):
-            if not isinstance(getattr(self, network), str):
-                reasons[f"{network}_hidden_sizes"] = network
-        defaults = inspect.signature(FederateClassifier.__init__).parameters
-        for name, reason in reasons.items():
-            value, default = getattr(self, name), defaults[name].default
-            if name == "n_components" and value == 1:
-                continue  # a code is one value; and scikit-learn's checks set this where they find the parameter
-            if (tuple(value) if isinstance(default, tuple) else value) != default:
-                given = f"{reason}={getattr(self, reason)!r}"
-                if reason == "channel" and self.channel == "auto":
-                    given += f", which takes {self._resolve_channel()!r} for epsilon={self.epsilon:g}"
-                raise ValueError(
-                    f"{name}={value!r} does nothing with {given}; leave it at its default "
-                    f"{default!r}, or change {reason}."
-                )
-
-    def _refuse_without_groups(self) -> None:
-        """Raise if a fairness term was asked for and no groups were given; warn if it is only left out by default."""
-        asked = {
-            "adversary_weight": self.adversary_weight is not None and self.adversary_weight > 0,
-            "fairness_penalty": self.fairness_penalty is not None and self.fairness_penalty > 0,
-            "n_adversaries": self.n_adversaries > 1 and self.adversary_weight != 0,
-        }
-        wanted = [f"{name}={getattr(self, name)!r}" for name, is_asked in asked.items() if is_asked]
-        if wanted:
-            raise ValueError(
-                f"{' and '.join(wanted)} asks for a fairness term, and sensitive_features are missing. Give "
-                "fit(X, y, sensitive_features=...); in a pipeline or a search, "
-                "sklearn.set_config(enable_metadata_routing=True) and route_sensitive_features pass them on. To train "
-                "without groups, set adversary_weight=0 and fairness_penalty=0."
-            )
-        if self.adversary_weight is None and self.fairness_penalty is None:
-            warnings.warn(
-                "FederateClassifier was fitted without sensitive_features: it is trained without a fairness term. Give "
-                "fit(X, y, sensitive_features=...), or say adversary_weight=0 or fairness_penalty=0.",
-                MissingSensitiveFeaturesWarning,
-                stacklevel=5,
-            )
 
     def _make_mechanism(self, epsilon: float, n_outputs: int) -> Mechanism:
         if math.isinf(epsilon):
             return OpenMechanism(n_outputs)
-        if self._resolve_channel() == "codes":
+        if resolve_channel(self) == "codes":
             return code_mechanism(n_outputs, epsilon)
         return laplace_mechanism(epsilon, self.norm, n_outputs, calibration=self.calibration)
 

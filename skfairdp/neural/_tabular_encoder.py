@@ -151,11 +151,11 @@ class TabularEncoder(nn.Module):
 
     mean: torch.Tensor
     unit: torch.Tensor
-    piece_column: torch.Tensor
     piece_start: torch.Tensor
     piece_unit: torch.Tensor
     piece_mean: torch.Tensor
     piece_scale: torch.Tensor
+    piece_column: torch.Tensor
 
     def __init__(self, statistics: ColumnStatistics, hidden_sizes: Sequence[int], n_outputs: int, dropout: float = 0.0):
         super().__init__()
