@@ -21,7 +21,8 @@ def _no_window():
 def test_lines_are_the_history():
     rng = np.random.default_rng(0)
     X, y, z = rng.normal(size=(60, 3)), rng.integers(2, size=60), rng.integers(2, size=60)
-    clf = FederateClassifier(max_epochs=4, early_stopping=True, random_state=0).fit(X, y, sensitive_features=z)
+    settings = {"adversary_weight": 1.0, "max_epochs": 4, "early_stopping": True, "random_state": 0}
+    clf = FederateClassifier(**settings).fit(X, y, sensitive_features=z)
     display = TrainingHistoryDisplay.from_estimator(clf)
     lines = {line.get_label(): line.get_ydata() for line in display.ax_.get_lines()}
     assert set(lines) == {"classifier", "validation", "adversary", "adversary at chance"}
