@@ -109,7 +109,7 @@ class SensitiveGroups:
         crossed = self.indices[:, 0]
         combinations = np.arange(self.n_groups[0])[:, None]
         for j in range(1, self.n_columns):
-            found, crossed = _distinct(crossed * self.n_groups[j] + self.indices[:, j])
+            found, crossed = _distinct_values(crossed * self.n_groups[j] + self.indices[:, j])
             combinations = np.column_stack([combinations[found // self.n_groups[j]], found % self.n_groups[j]])
         labels = tuple(tuple(self.labels[j][c] for j, c in enumerate(row)) for row in combinations)
         return SensitiveGroups(crossed.reshape(-1, 1), (labels,), (" x ".join(self.names),))
@@ -143,7 +143,7 @@ def check_sensitive_features(
     -------
     SensitiveGroups
     """
-    groups = _encode_columns(_columns_of(sensitive_features, name), name)
+    groups = _index_columns(_sensitive_columns(sensitive_features, name), name)
     if n_samples is not None and len(groups.indices) != n_samples:
         raise ValueError(f"{name} must have one row per sample: {n_samples} expected, {len(groups.indices)} given.")
     if intersection:
@@ -156,7 +156,7 @@ def check_sensitive_features(
     return groups
 
 
-def _columns_of(values: Any, name: str) -> dict[str, Any]:
+def _sensitive_columns(values: Any, name: str) -> dict[str, Any]:
     """Split a container into named one-dimensional columns."""
     if values is None:
         raise ValueError(f"{name} is missing: give one value per row (a list, array, Series or DataFrame).")
@@ -178,7 +178,7 @@ def _columns_of(values: Any, name: str) -> dict[str, Any]:
     elif type(values).__module__.split(".")[0] == "polars":  # polars Series
         return {values.name or name: _object_column(values.to_list())}
     elif isinstance(values, np.ndarray):
-        return _columns_of_array(values, name)
+        return _sensitive_columns_of_array(values, name)
     else:
         items = list(values)
         if items and all(isinstance(item, list | np.ndarray) for item in items):
@@ -187,7 +187,7 @@ def _columns_of(values: Any, name: str) -> dict[str, Any]:
             rows = np.empty((len(items), len(items[0])), dtype=object)
             for i, item in enumerate(items):
                 rows[i, :] = item
-            return _columns_of_array(rows, name)
+            return _sensitive_columns_of_array(rows, name)
         return {name: _object_column(items)}
     if n_given == 0:
         raise ValueError(f"{name} has no column; give at least one.")
@@ -196,7 +196,7 @@ def _columns_of(values: Any, name: str) -> dict[str, Any]:
     return columns
 
 
-def _columns_of_array(values: np.ndarray, name: str) -> dict[str, Any]:
+def _sensitive_columns_of_array(values: np.ndarray, name: str) -> dict[str, Any]:
     if values.ndim == 1:
         return {name: values}
     if values.ndim != 2 or values.shape[1] == 0:
@@ -213,17 +213,17 @@ def _object_column(items: list[Any]) -> np.ndarray:
     return column
 
 
-def _encode_columns(columns: dict[str, Any], name: str) -> SensitiveGroups:
+def _index_columns(columns: dict[str, Any], name: str) -> SensitiveGroups:
     lengths = {column: len(values) for column, values in columns.items()}
     if len(set(lengths.values())) > 1:
         raise ValueError(f"{name} has columns of different lengths: {lengths}.")
     if next(iter(lengths.values())) == 0:
         raise ValueError(f"{name} is empty; give one value per row.")
-    indices, labels = zip(*(_encode(values, column, name) for column, values in columns.items()))
+    indices, labels = zip(*(_index_column(values, column, name) for column, values in columns.items()))
     return SensitiveGroups(np.column_stack(indices), labels, tuple(columns))
 
 
-def _encode(values: Any, column: str, name: str) -> tuple[np.ndarray, tuple[Hashable, ...]]:
+def _index_column(values: Any, column: str, name: str) -> tuple[np.ndarray, tuple[Hashable, ...]]:
     """Code one column by its sorted labels."""
     try:
         positions, uniques = pd.factorize(values)
@@ -237,14 +237,14 @@ def _encode(values: Any, column: str, name: str) -> tuple[np.ndarray, tuple[Hash
             f"{name} has missing values: column {column!r}, {missing.size} of {len(positions)} rows, the first at row "
             f"{missing[0]}. Drop these rows, or give missing values a label of their own."
         )
-    found: list[Any] = [_plain(label) for label in uniques]
+    found: list[Any] = [_plain_label(label) for label in uniques]
     if len(found) > _MOST_NUMBERS and all(isinstance(label, Real) for label in found):
         warnings.warn(
             f"{name}: column {column!r} holds {len(found)} different numbers, and each of them is a group of its own. "
             f"Bin a measurement first, for instance pandas.qcut({column}, 4) or pandas.cut({column}, [0, 25, 40, 65, "
             "120]); numbers that are names of groups can be given as strings.",
             ContinuousSensitiveFeatureWarning,
-            stacklevel=_outside(),
+            stacklevel=_levels_to_user_code(),
         )
     try:
         order = sorted(range(len(found)), key=lambda k: found[k])
@@ -255,7 +255,7 @@ def _encode(values: Any, column: str, name: str) -> tuple[np.ndarray, tuple[Hash
     return rank[positions], tuple(found[k] for k in order)
 
 
-def _outside() -> int:
+def _levels_to_user_code() -> int:
     """Levels of the stack between a warning raised by the caller and the first line that is not ours."""
     level, frame = 1, sys._getframe(1)
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "skfairdp":
@@ -263,7 +263,7 @@ def _outside() -> int:
     return level
 
 
-def _distinct(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _distinct_values(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the sorted values that occur and, for every row, the position of its value among them."""
     if values.max() > 4 * len(values) + 1024:
         found, positions = np.unique(values, return_inverse=True)
@@ -272,7 +272,7 @@ def _distinct(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[values]
 
 
-def _plain(label: Any) -> Hashable:
+def _plain_label(label: Any) -> Hashable:
     """Return NumPy scalars as the Python values a person would write."""
     return label.item() if isinstance(label, np.generic) else label
 

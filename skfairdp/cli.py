@@ -138,7 +138,7 @@ def _add_privatize(commands: Any, formatter: Any) -> None:
         choices=["l1", "l2", "minmax", "clip"],
         help="how rows are bounded before noise (default: l1; clip with --bounds)",
     )
-    parser.add_argument("--clip-norm", type=float, default=1.0, help="the bound (default: 1)")
+    parser.add_argument("--radius", type=float, default=1.0, help="the norm that rows have then (default: 1)")
     parser.add_argument(
         "--bounds",
         action="append",
@@ -327,7 +327,7 @@ def _privatize(chosen: argparse.Namespace) -> int:
         raise ValueError("--epsilon is missing.")
     else:
         privatizer = make_privatizer(
-            chosen.mechanism, chosen.epsilon, chosen.delta, chosen.norm, chosen.clip_norm, bounds is not None
+            chosen.mechanism, chosen.epsilon, chosen.delta, chosen.norm, chosen.radius, bounds is not None
         )
     try:
         guarantee, n_rows = privatize_file(

@@ -76,7 +76,7 @@ class RandomStream:
     def __init__(self, seed_sequence: np.random.SeedSequence | None = None):
         self.secure = seed_sequence is None
         self.identity = (
-            None if seed_sequence is None else SeedIdentity(_fingerprint(seed_sequence), os.urandom(8).hex())
+            None if seed_sequence is None else SeedIdentity(_seed_fingerprint(seed_sequence), os.urandom(8).hex())
         )
         self._token = process_token()
         self._generator = np.random.Generator(np.random.PCG64DXSM(seed_sequence))
@@ -84,7 +84,9 @@ class RandomStream:
     def __reduce__(self) -> tuple:
         self._wake()
         return (
-            (RandomStream, ()) if self.identity is None else (_copy_of, (self.identity, self._token, self._generator))
+            (RandomStream, ())
+            if self.identity is None
+            else (_copy_of_stream, (self.identity, self._token, self._generator))
         )
 
     def _wake(self) -> None:
@@ -129,7 +131,7 @@ class RandomStream:
         return [RandomStream(np.random.SeedSequence([int(word) for word in row])) for row in words]
 
 
-def _copy_of(identity: SeedIdentity, token: bytes, generator: np.random.Generator) -> RandomStream:
+def _copy_of_stream(identity: SeedIdentity, token: bytes, generator: np.random.Generator) -> RandomStream:
     """Make the copy of a seeded stream: it goes on in the same process, and starts anew in another one."""
     stream = RandomStream()
     if token == process_token():
@@ -238,6 +240,6 @@ def clone_with_seed(estimator: Any, seed: int, *, overwrite: bool = False) -> An
     return copy.set_params(**dict.fromkeys(names, seed))
 
 
-def _fingerprint(seed_sequence: np.random.SeedSequence) -> str:
+def _seed_fingerprint(seed_sequence: np.random.SeedSequence) -> str:
     """Name a seed by the words that it leads to: equal for an int and for a sequence made from it."""
     return hashlib.sha256(seed_sequence.generate_state(8).tobytes()).hexdigest()[:16]

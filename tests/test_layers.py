@@ -1,6 +1,7 @@
 """Imports only go down: the floors of the package, read from its source."""
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -162,9 +163,9 @@ def test_rooms_are_entered_by_their_front_door(path):
 
 
 def test_a_side_door_is_found():
-    planted = "from skfairdp.metrics._leakage import leakage_score\nfrom skfairdp.accounting import _store"
+    planted = "from skfairdp.metrics._leakage import leakage_score\nfrom skfairdp.accounting import _ledger_file"
     assert len(private_names("table_audit", planted)) == 2
-    assert private_names("metrics", planted) == ["skfairdp.accounting._store"]
+    assert private_names("metrics", planted) == ["skfairdp.accounting._ledger_file"]
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(PACKAGE)))
@@ -214,3 +215,20 @@ def test_no_file_outgrows_its_room():
     assert code_lines('"""Two\nlines."""\n\n# why\nx = 1\n') == 1
     long = {str(p.relative_to(PACKAGE)): n for p in SOURCES if (n := code_lines(p.read_text())) > 400}
     assert long == {}, "a file past 400 lines of code wants a second room"
+
+
+def test_no_two_files_share_a_name():
+    names = [p.stem for p in SOURCES if p.stem != "__init__"]
+    assert sorted({name for name in names if names.count(name) > 1}) == []
+
+
+def test_the_map_shows_every_file():
+    page = (PACKAGE.parent / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    assert [p.stem for p in SOURCES if p.stem != "__init__" and f"`{p.stem}`" not in page] == []
+
+
+def test_test_names_fit_into_a_list():
+    tests = sorted(Path(__file__).parent.rglob("test_*.py"))
+    names = [name for p in tests for name in re.findall(r"^def (test_\w+)", p.read_text(), flags=re.MULTILINE)]
+    assert len(names) > 500
+    assert [name for name in names if len(name) > 64] == []

@@ -51,7 +51,7 @@ def _announce_board() -> None:
     _entered.clear()  # a forked child charges the ledgers of its parent, but does not own them
 
 
-def _folder() -> str:
+def _board_folder() -> str:
     """Return where boards are. The name tells users apart who share a folder of temporary files."""
     try:
         parent = tempfile.gettempdir()
@@ -60,7 +60,7 @@ def _folder() -> str:
     return os.path.join(parent, f"skfairdp-{os.getuid() if hasattr(os, 'getuid') else 'ledgers'}")
 
 
-_FOLDER = _folder()
+_FOLDER = _board_folder()
 
 
 def _is_ours(folder: str) -> bool:
@@ -72,7 +72,7 @@ def _is_ours(folder: str) -> bool:
     return stat.S_ISDIR(found.st_mode) and (not hasattr(os, "getuid") or found.st_uid == os.getuid())
 
 
-def _markers() -> Iterator[str]:
+def _session_markers() -> Iterator[str]:
     """List the markers on our board and on those of our ancestors."""
     parents = {str(os.getppid())}
     if (parent := multiprocessing.parent_process()) is not None:
@@ -85,13 +85,13 @@ def _markers() -> Iterator[str]:
                 yield os.path.join(folder, name)
 
 
-def _marker(session: Session) -> str:
+def _session_marker(session: Session) -> str:
     return f"{_boards[-1]}.{session.id}"
 
 
-def enter(session: Session, ledger: Any) -> None:
+def enter_ledger(session: Session, ledger: Any) -> None:
     """Let a ledger be charged by this process and its descendants."""
-    folder, name = os.path.split(_marker(session))
+    folder, name = os.path.split(_session_marker(session))
     with suppress(FileExistsError):
         os.mkdir(folder, 0o700)
     if not _is_ours(folder):
@@ -102,21 +102,21 @@ def enter(session: Session, ledger: Any) -> None:
     draft = os.path.join(folder, f".{name}")  # nobody reads half a marker
     with open(draft, "w", encoding="utf-8") as file:
         json.dump(session, file)
-    os.replace(draft, _marker(session))
+    os.replace(draft, _session_marker(session))
     _entered[session] = ledger
 
 
-def leave(session: Session) -> None:
+def leave_ledger(session: Session) -> None:
     """Let a ledger be charged no more."""
     _entered.pop(session, None)
     with suppress(FileNotFoundError):
-        os.unlink(_marker(session))
+        os.unlink(_session_marker(session))
 
 
-def sessions() -> dict[Session, str]:
+def sessions_to_charge() -> dict[Session, str]:
     """Return the sessions that a release is charged to, each with the path of its marker, or an empty string."""
     found = dict.fromkeys(_received, "")
-    for marker in _markers():
+    for marker in _session_markers():
         with suppress(FileNotFoundError), open(marker, encoding="utf-8") as file:  # it may have been left just now
             found[Session(*json.load(file))] = marker
     # Our own are kept in memory as well: they are charged even if somebody has cleaned up the folder of markers.
@@ -138,18 +138,18 @@ def charge_release(guarantee: PrivacyGuarantee, *, source: str) -> None:
     """
     if not isinstance(guarantee, PrivacyGuarantee):
         raise TypeError(f"guarantee must be a PrivacyGuarantee; got {guarantee!r}.")
-    active = sessions()
+    active = sessions_to_charge()
     while active:
         try:
-            return _ledger_file.charge(
-                {session: clue(session.path, session.id) for session in active}, guarantee, source
+            return _ledger_file.charge_sessions(
+                {session: clue_about_records(session.path, session.id) for session in active}, guarantee, source
             )
         except _ledger_file.SessionClosedError as error:
             for session in error.sessions:
-                _dismiss(session, active.pop(session), error)
+                _dismiss_session(session, active.pop(session), error)
 
 
-def _dismiss(session: Session, marker: str, error: _ledger_file.SessionClosedError) -> None:
+def _dismiss_session(session: Session, marker: str, error: _ledger_file.SessionClosedError) -> None:
     """Forget a session that cannot be charged because it has ended; refuse the release if it has not ended."""
     if session in _entered or (os.path.exists(marker) and _is_alive(marker)):
         raise RuntimeError(f"{error} It is still active; nothing was released.") from error
@@ -202,13 +202,13 @@ _sent_from: dict[str, str] = {}  # the block from which this process was last se
 _THREADS_INHERIT = bool(getattr(sys.flags, "thread_inherit_context", False))
 
 
-def _witness() -> tuple[bytes, int]:
+def _running_thread() -> tuple[bytes, int]:
     return process_token(), threading.get_ident() if _THREADS_INHERIT else 0
 
 
-def clue(path: str, session: str) -> _ledger_file.Clue:
+def clue_about_records(path: str, session: str) -> _ledger_file.Clue:
     """Return what is known of the records of this ledger file that the running code is at work on."""
-    here = _witness()
+    here = _running_thread()
     known = (o.records for o in reversed(_openings.get()) if o.path == path and o.witness == here)
     return _ledger_file.Clue(next(known, None), _sent_from.get(session))
 
@@ -216,7 +216,7 @@ def clue(path: str, session: str) -> _ledger_file.Clue:
 @contextmanager
 def known_as(path: str, records: str | None, block: str) -> Iterator[None]:
     """Let the code within, and the tasks it starts, be known to work on a record set, if that is known."""
-    opening = _Opening(path, records, _witness())
+    opening = _Opening(path, records, _running_thread())
     _open_blocks[block] = path
     _openings.set((*_openings.get(), opening))
     try:
@@ -231,7 +231,7 @@ def new_block() -> str:
     return f"{process_token().hex()}-{uuid.uuid4().hex}"
 
 
-def place() -> str:
+def name_of_thread_or_task() -> str:
     """Return a name for the running thread, or for the running task of it, that no other process has."""
     try:
         task = asyncio.current_task()
@@ -254,7 +254,7 @@ def carried_ledgers() -> tuple[tuple[Any, ...], ...]:
     # Pools pickle in a thread of their own, so that the block is any that is open, not that of the running code.
     latest = {path: block for block, path in list(_open_blocks.items())}
     here = socket.gethostname()
-    return tuple((_received.get(s, here), latest.get(s.path, _sent_from.get(s.id)), *s) for s in sessions())
+    return tuple((_received.get(s, here), latest.get(s.path, _sent_from.get(s.id)), *s) for s in sessions_to_charge())
 
 
 def receive_ledgers(carried: tuple[tuple[Any, ...], ...]) -> None:
@@ -265,7 +265,7 @@ def receive_ledgers(carried: tuple[tuple[Any, ...], ...]) -> None:
     carried : tuple
         What :func:`carried_ledgers` returned where it was pickled.
     """
-    known = sessions() if carried else {}
+    known = sessions_to_charge() if carried else {}
     for host, block, *rest in carried:
         session = Session(*rest)
         if session not in known:

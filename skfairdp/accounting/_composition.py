@@ -163,7 +163,7 @@ def composed_price(events: Counter[ReleaseEvent], delta: float | None = None) ->
     return (epsilon, target) if target < 1 else (math.inf, 0.0)  # a delta of 1 promises nothing at any epsilon
 
 
-def fits(events: Counter[ReleaseEvent], epsilon: float, delta: float) -> bool:
+def events_fit_budget(events: Counter[ReleaseEvent], epsilon: float, delta: float) -> bool:
     """Tell whether these events together stay within an (epsilon, delta)."""
     if math.isinf(epsilon):
         return True
@@ -272,15 +272,15 @@ def _loss_distribution(losses: Sequence[tuple[float, int]]) -> tuple[np.ndarray,
     ``None`` when there are too many different ones to carry along.
     """
     if math.prod(n + 1 for _, n in losses) <= min(_MAX_LOSSES, _MAX_ENUMERATED):
-        return _enumerated(losses)
-    lattice = _lattice(losses)
+        return _enumerated_losses(losses)
+    lattice = _epsilon_lattice(losses)
     if lattice is None:
         return None
     step, multiples = lattice
     values, weights, lost = np.zeros(1, dtype=np.int64), np.ones(1), 0.0
     # The largest group comes first, because it is laid down without a loop.
     for k, n in sorted(zip(multiples, (n for _, n in losses)), key=lambda group: -group[1]):
-        shifts, chances, left_out = _trimmed(np.arange(-n, n + 1, 2) * k, _binomial(n, k * step))
+        shifts, chances, left_out = _trimmed_losses(np.arange(-n, n + 1, 2) * k, _binomial_losses(n, k * step))
         if len(values) > len(shifts):
             values, weights, shifts, chances = shifts, chances, values, weights
         first = values[0] + shifts[0]
@@ -288,34 +288,34 @@ def _loss_distribution(losses: Sequence[tuple[float, int]]) -> tuple[np.ndarray,
         for value, weight in zip(values, weights):
             summed[shifts + (value - first)] += weight * chances
         occupied = np.flatnonzero(summed)
-        values, weights, trimmed = _trimmed(occupied + first, summed[occupied])
+        values, weights, trimmed = _trimmed_losses(occupied + first, summed[occupied])
         lost += left_out + trimmed
     return step * values, weights, lost
 
 
-def _enumerated(losses: Sequence[tuple[float, int]]) -> tuple[np.ndarray, np.ndarray, float]:
+def _enumerated_losses(losses: Sequence[tuple[float, int]]) -> tuple[np.ndarray, np.ndarray, float]:
     """Return every sum of losses, where there are few of them."""
     values, weights = np.zeros(1), np.ones(1)
     for epsilon, n in losses:
         values = np.add.outer(values, epsilon * np.arange(-n, n + 1, 2)).ravel()
-        weights = np.multiply.outer(weights, _binomial(n, epsilon)).ravel()
-    return _trimmed(values, weights)
+        weights = np.multiply.outer(weights, _binomial_losses(n, epsilon)).ravel()
+    return _trimmed_losses(values, weights)
 
 
-def _trimmed(values: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+def _trimmed_losses(values: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
     """Drop losses of negligible probability, and tell how much they weighed."""
     kept = weights > _NEGLIGIBLE / len(weights)
     return values[kept], weights[kept], float(weights[~kept].sum()) + 1e-300 * len(weights)
 
 
-def _binomial(n: int, epsilon: float) -> np.ndarray:
+def _binomial_losses(n: int, epsilon: float) -> np.ndarray:
     """Return the probabilities that j of n randomised responses lose +epsilon."""
     j = np.arange(n + 1)
     log_choose = gammaln(n + 1) - gammaln(j + 1) - gammaln(n - j + 1)
     return np.exp(log_choose - j * math.log1p(math.exp(-epsilon)) - (n - j) * np.logaddexp(0, epsilon))
 
 
-def _lattice(losses: Sequence[tuple[float, int]]) -> tuple[float, list[int]] | None:
+def _epsilon_lattice(losses: Sequence[tuple[float, int]]) -> tuple[float, list[int]] | None:
     """Put the epsilons on a common lattice, exactly if a small one exists, rounded up otherwise."""
     exact = [Fraction(epsilon).limit_denominator(10**6) for epsilon, _ in losses]
     if all(abs(float(f) - e) <= 1e-15 * e for f, (e, _) in zip(exact, losses)):

@@ -64,7 +64,7 @@ def dropout_epsilon(
     0.789728
     """
     epsilon = check_epsilon(epsilon, allow_zero=True)
-    return _amplified(epsilon, all_masked_probability(rate, n_changed, n_words, fixed_count))
+    return _amplified_epsilon(epsilon, all_masked_probability(rate, n_changed, n_words, fixed_count))
 
 
 def amplify_by_dropout(
@@ -146,7 +146,7 @@ def amplify_by_dropout(
             delta = math.fsum(delta * math.exp(min(i * epsilon, 700.0)) for i in range(n_changed))
         epsilon *= n_changed
     elif secret:
-        epsilon, delta = _amplified(guarantee.epsilon, masked), (1 - masked) * guarantee.delta
+        epsilon, delta = _amplified_epsilon(guarantee.epsilon, masked), (1 - masked) * guarantee.delta
     else:
         epsilon, delta = guarantee.epsilon, guarantee.delta
     if delta >= 1:
@@ -158,7 +158,7 @@ def amplify_by_dropout(
         "mechanism": f"word dropout + {guarantee.mechanism}",
         "unit": "word",
         "neighbours": f"two texts of {length} that differ in {words}",
-        "published_epsilon": claim if claim is None or not secret else _amplified(claim, masked),
+        "published_epsilon": claim if claim is None or not secret else _amplified_epsilon(claim, masked),
         "events": _one_event(guarantee, epsilon, delta),
         "covers": f"{words} of a text, in {guarantee.covers}",
         "does_not_cover": tuple(dict.fromkeys((*guarantee.does_not_cover, _LENGTH, _WHOLE_RECORD))),
@@ -186,7 +186,7 @@ def all_masked_probability(rate: float, n_changed: int, n_words: int | None, fix
     return math.prod((n_masked - i) / (n_words - i) for i in range(n_changed)) if n_masked >= n_changed else 0.0
 
 
-def _amplified(epsilon: float, masked: float) -> float:
+def _amplified_epsilon(epsilon: float, masked: float) -> float:
     if math.isinf(epsilon):
         return 0.0 if masked == 1 else math.inf
     return epsilon + math.log1p(masked * math.expm1(-epsilon)) if masked < 1 else 0.0
@@ -200,8 +200,8 @@ def _word_level(
     if not secret:
         return guarantee.epsilon, guarantee.delta
     if not fixed_count:
-        return _amplified(guarantee.epsilon, masked), (1 - masked) * guarantee.delta
+        return _amplified_epsilon(guarantee.epsilon, masked), (1 - masked) * guarantee.delta
     if not guarantee.pure or math.isinf(guarantee.epsilon):
         return guarantee.epsilon, (1 - masked) * guarantee.delta
     # A text with the word masked and one with it shown differ in two words, as the mask's place is taken by another.
-    return _amplified(2 * guarantee.epsilon, masked) - _amplified(guarantee.epsilon, masked), 0.0
+    return _amplified_epsilon(2 * guarantee.epsilon, masked) - _amplified_epsilon(guarantee.epsilon, masked), 0.0

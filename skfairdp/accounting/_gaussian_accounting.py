@@ -251,18 +251,18 @@ def _log_delta(epsilon: Any, mu: Any) -> tuple[np.ndarray, np.ndarray]:
 
 def _mills_difference(u: np.ndarray, v: np.ndarray, mu: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return R(u) - R(v) for the Mills ratio R = (1 - Phi)/phi, and a bound on the relative error."""
-    ratio_u, ratio_v = _mills(u), _mills(v)
+    ratio_u, ratio_v = _mills_ratio(u), _mills_ratio(v)
     difference, error = ratio_u - ratio_v, _ROUNDING * (1 + ratio_u / (ratio_u - ratio_v))
     narrow = mu * (1 + np.abs(u)) < _NARROW
     if not narrow.any():
         return difference, error
     # Where u and v almost coincide, -R'(x) = 1 - x R(x) is integrated instead of subtracting two like numbers.
     x = np.maximum(u, -_NARROW)[..., None] + mu[..., None] * _NODES
-    integral = mu * ((1 - x * _mills(x)) @ _WEIGHTS)
+    integral = mu * ((1 - x * _mills_ratio(x)) @ _WEIGHTS)
     return np.where(narrow, integral, difference), np.where(narrow, 4 * _ROUNDING * (2 + u * u), error)
 
 
-def _mills(x: np.ndarray) -> np.ndarray:
+def _mills_ratio(x: np.ndarray) -> np.ndarray:
     return _SQRT_HALF_PI * erfcx(np.maximum(x, -_NARROW) / math.sqrt(2))
 
 

@@ -325,7 +325,7 @@ def gnmax_data_dependent_rdp(votes: ArrayLike, noise_scale: float, orders: Array
     True
     """
     orders, noise_scale = check_orders(orders), _check_scale("noise_scale", noise_scale)
-    return _summed(_log_miss(check_votes(votes, least_classes=2), noise_scale), noise_scale, orders)
+    return _rdp_summed_over_queries(_log_miss(check_votes(votes, least_classes=2), noise_scale), noise_scale, orders)
 
 
 def gnmax_data_dependent_epsilon(
@@ -410,8 +410,10 @@ def confident_gnmax_data_dependent_rdp(
     if threshold_scale == 0:
         return np.full_like(orders, math.inf) if len(counts) else np.zeros_like(orders)
     above = (counts.max(axis=1) - threshold) / threshold_scale
-    asking = _summed(np.minimum(log_ndtr(above), log_ndtr(-above)), math.sqrt(2) * threshold_scale, orders)
-    return asking + _summed(_log_miss(counts[passed], noise_scale), noise_scale, orders)
+    asking = _rdp_summed_over_queries(
+        np.minimum(log_ndtr(above), log_ndtr(-above)), math.sqrt(2) * threshold_scale, orders
+    )
+    return asking + _rdp_summed_over_queries(_log_miss(counts[passed], noise_scale), noise_scale, orders)
 
 
 def _log_miss(counts: np.ndarray, noise_scale: float) -> np.ndarray:
@@ -425,12 +427,12 @@ def _log_miss(counts: np.ndarray, noise_scale: float) -> np.ndarray:
     return np.minimum(logsumexp(tails, axis=1), math.log1p(-1 / counts.shape[1]))
 
 
-def _summed(log_q: np.ndarray, noise_scale: float, orders: np.ndarray) -> np.ndarray:
+def _rdp_summed_over_queries(log_q: np.ndarray, noise_scale: float, orders: np.ndarray) -> np.ndarray:
     """Sum the bound over all queries; equal queries are computed once."""
     if noise_scale == 0:
         return np.full_like(orders, math.inf) if len(log_q) else np.zeros_like(orders)
     distinct, times = np.unique(log_q, return_counts=True)
-    usable = _applies(distinct, noise_scale)
+    usable = _theorem_6_applies(distinct, noise_scale)
     total = float(times[~usable].sum()) * orders.ravel() / noise_scale**2
     distinct, times = distinct[usable], times[usable]
     step = max(_BLOCK // orders.size, 1)
@@ -440,7 +442,7 @@ def _summed(log_q: np.ndarray, noise_scale: float, orders: np.ndarray) -> np.nda
     return total.reshape(orders.shape)
 
 
-def _applies(log_q: np.ndarray, noise_scale: float) -> np.ndarray:
+def _theorem_6_applies(log_q: np.ndarray, noise_scale: float) -> np.ndarray:
     """Check the conditions of Theorem 6 that do not depend on the order."""
     with np.errstate(all="ignore"):  # a nan fails its comparison, as it should
         mu2 = noise_scale * np.sqrt(-log_q)

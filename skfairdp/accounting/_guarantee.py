@@ -196,7 +196,7 @@ class PrivacyGuarantee:
 
     def __repr__(self) -> str:
         shown = (*_SHOWN, "reproducible") if self.reproducible else _SHOWN
-        return f"PrivacyGuarantee({', '.join(f'{name}={_shown(getattr(self, name))}' for name in shown)})"
+        return f"PrivacyGuarantee({', '.join(f'{name}={_shown_value(getattr(self, name))}' for name in shown)})"
 
     def __str__(self) -> str:
         level = f"epsilon = {self.epsilon:.6g}" + ("" if self.pure else f", delta = {self.delta:.3g}")
@@ -218,7 +218,7 @@ class PrivacyGuarantee:
         return "; ".join(value) if isinstance(value, tuple) else str(value)
 
 
-def _shown(value: Any) -> str:
+def _shown_value(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
 
 
@@ -274,12 +274,12 @@ def compose(guarantees: Iterable[PrivacyGuarantee], *, delta: float | None = Non
 def compose_counts(counts: Counter[PrivacyGuarantee], *, delta: float | None = None) -> PrivacyGuarantee:
     """Compose guarantees that are given with how often each occurred."""
     events = events_of(counts)
-    return _composed(
+    return _composed_receipt(
         list(counts),
         *composed_price(events, delta),
         events,
         releases=sum(g.releases * n for g, n in counts.items()),
-        claim=math.fsum(_claimed(g) * n for g, n in counts.items()),
+        claim=math.fsum(_claimed_epsilon(g) * n for g, n in counts.items()),
     )
 
 
@@ -288,7 +288,7 @@ def events_of(counts: Counter[PrivacyGuarantee]) -> Counter[ReleaseEvent]:
     return merge_events((g.events or (), n) for g, n in counts.items())
 
 
-def _composed(
+def _composed_receipt(
     every: Sequence[PrivacyGuarantee],
     epsilon: float,
     delta: float,
@@ -298,7 +298,7 @@ def _composed(
     claim: float,
 ) -> PrivacyGuarantee:
     """Write the receipt of several releases."""
-    words = _words(every)
+    words = _words_of_composition(every)
     if repeats_noise(events):
         epsilon, delta = math.inf, 0.0
         words["does_not_cover"] = tuple(dict.fromkeys((*words["does_not_cover"], REPEATED_NOISE)))
@@ -351,21 +351,21 @@ def compose_parallel(guarantees: Iterable[PrivacyGuarantee]) -> PrivacyGuarantee
     for seeded in events_of(Counter(every)):
         if seeded.seed is not None:
             events[ReleaseEvent(0.0, seed=seeded.seed)] = 1
-    return _composed(
+    return _composed_receipt(
         every,
         worst.epsilon,
         highest,
         events,
         releases=max(g.releases for g in every),
-        claim=max(_claimed(g) for g in every),
+        claim=max(_claimed_epsilon(g) for g in every),
     )
 
 
-def _claimed(guarantee: PrivacyGuarantee) -> float:
+def _claimed_epsilon(guarantee: PrivacyGuarantee) -> float:
     return guarantee.epsilon if guarantee.published_epsilon is None else guarantee.published_epsilon
 
 
-def _words(every: Sequence[PrivacyGuarantee]) -> dict[str, Any]:
+def _words_of_composition(every: Sequence[PrivacyGuarantee]) -> dict[str, Any]:
     """Return what a composed guarantee says beside its numbers."""
     neighbours = list(dict.fromkeys(g.neighbours for g in every))
     return {

@@ -100,19 +100,19 @@ class PrivacyLedger:
         else:
             self._path = os.path.realpath(os.fspath(path))
         if path is None or create:
-            _ledger_file.create(self._path, durable=self._durable)
+            _ledger_file.create_ledger_file(self._path, durable=self._durable)
         else:
-            _ledger_file.check(self._path)
+            _ledger_file.check_ledger_file(self._path)
         if wanted is not None:
             with self._transaction() as connection:
                 stored = _ledger_file.stored_budget(connection)
-                if stored is not None and not _within(wanted, stored):
+                if stored is not None and not _budget_within_limit(wanted, stored):
                     raise ValueError(
-                        f"budget: {_ledger_file.price(wanted)} would raise the budget of {self._path!r}, which is "
-                        f"{_ledger_file.price(stored)}. Open it without a budget, and call raise_budget if that is "
-                        "meant."
+                        f"budget: {_ledger_file.price_in_words(wanted)} would raise the budget of {self._path!r}, "
+                        f"which is {_ledger_file.price_in_words(stored)}. Open it without a budget, and call "
+                        "raise_budget if that is meant."
                     )
-                if stored is None or not _within(stored, wanted):
+                if stored is None or not _budget_within_limit(stored, wanted):
                     _ledger_file.store_budget(connection, wanted)
 
     @property
@@ -163,8 +163,8 @@ class PrivacyLedger:
         session = _ledger_file.Session(self._path, _active_ledgers.new_block(), self._durable)
         # From here on this thread is known to work on the default set, and not on a set that another thread opens.
         # Where the account is active already, we may be a worker for one of its sets; then nothing is known.
-        records = _active_ledgers.clue(self._path, self._session).records
-        if records is None and all(other.path != self._path for other in _active_ledgers.sessions()):
+        records = _active_ledgers.clue_about_records(self._path, self._session).records
+        if records is None and all(other.path != self._path for other in _active_ledgers.sessions_to_charge()):
             records = _ledger_file.DEFAULT_RECORDS
         with ExitStack() as stack:
             with self._transaction() as connection:
@@ -172,9 +172,9 @@ class PrivacyLedger:
                     raise RuntimeError("This PrivacyLedger is active already; leave it before it is entered again.")
                 stack.callback(self._close, session)
                 opened = records or _ledger_file.DEFAULT_RECORDS
-                _ledger_file.open_session(connection, session.id, _active_ledgers.place(), opened)
+                _ledger_file.open_session(connection, session.id, _active_ledgers.name_of_thread_or_task(), opened)
                 # A process that finds the marker at once waits for the end of this transaction.
-                _active_ledgers.enter(session, self)
+                _active_ledgers.enter_ledger(session, self)
                 self._session, self._owner = session.id, process_token()
             stack.enter_context(_active_ledgers.known_as(self._path, records, session.id))
             self._stack = stack.pop_all()
@@ -188,7 +188,7 @@ class PrivacyLedger:
 
     def _close(self, session: _ledger_file.Session) -> None:
         self._owner = b""
-        _active_ledgers.leave(session)
+        _active_ledgers.leave_ledger(session)
         with self._transaction() as connection:
             _ledger_file.close_set(connection, session.id)
 
@@ -221,9 +221,9 @@ class PrivacyLedger:
         """
         name, block, opened_by = _check_records(name), _active_ledgers.new_block(), process_token()
         # Another handle may be the one that is entered; its workers must know of this set too.
-        sessions = {self._session, *(s.id for s in _active_ledgers.sessions() if s.path == self._path)}
+        sessions = {self._session, *(s.id for s in _active_ledgers.sessions_to_charge() if s.path == self._path)}
         with self._transaction() as connection:
-            _ledger_file.open_set(connection, block, sessions, _active_ledgers.place(), name)
+            _ledger_file.open_set(connection, block, sessions, _active_ledgers.name_of_thread_or_task(), name)
         try:
             with _active_ledgers.known_as(self._path, name, block):
                 yield self
@@ -250,11 +250,13 @@ class PrivacyLedger:
         """
         if not isinstance(guarantee, PrivacyGuarantee):
             raise TypeError(f"guarantee must be a PrivacyGuarantee; got {guarantee!r}.")
-        clue = _active_ledgers.clue(self._path, self._session)
+        clue = _active_ledgers.clue_about_records(self._path, self._session)
         if records is not None:
             clue = _ledger_file.Clue(_check_records(records))
         with self._transaction() as connection:
-            _ledger_file.record(connection, _ledger_file.sets_of(connection, self._session, clue), guarantee, "charge")
+            _ledger_file.record_release(
+                connection, _ledger_file.sets_of(connection, self._session, clue), guarantee, "charge"
+            )
 
     def total(self, records: str | None = None) -> PrivacyGuarantee:
         """Compute what any record has lost so far at most.
@@ -279,7 +281,7 @@ class PrivacyLedger:
         with self._transaction(write=False) as connection:
             budget = _ledger_file.stored_budget(connection)
             names = [row[0] for row in connection.execute("SELECT DISTINCT records FROM entries ORDER BY records")]
-            spent = {name: _ledger_file.spending(connection, name) for name in names}
+            spent = {name: _ledger_file.recorded_releases(connection, name) for name in names}
         delta = self._delta if budget is None else budget.delta
         repeated = repeated_seeds(events_of(sum(spent.values(), Counter())))
         return {name: _total(counts, delta, repeated) for name, counts in spent.items()}
@@ -341,7 +343,7 @@ class PrivacyLedger:
         self.__dict__.update(state, _owner=b"", _stack=ExitStack())
 
     def _transaction(self, *, write: bool = True) -> AbstractContextManager[sqlite3.Connection]:
-        return _ledger_file.transaction(self._path, durable=self._durable, write=write)
+        return _ledger_file.ledger_transaction(self._path, durable=self._durable, write=write)
 
 
 def _as_budget(budget: Any, delta: float | None) -> PrivacyGuarantee | None:
@@ -357,7 +359,7 @@ def _as_budget(budget: Any, delta: float | None) -> PrivacyGuarantee | None:
     return PrivacyGuarantee(epsilon, 0.0 if delta is None else delta, mechanism="budget")
 
 
-def _within(budget: PrivacyGuarantee, limit: PrivacyGuarantee) -> bool:
+def _budget_within_limit(budget: PrivacyGuarantee, limit: PrivacyGuarantee) -> bool:
     """Tell whether a budget lets nothing pass that the limit would refuse."""
     lenient = budget.unit == "word" and limit.unit == "record"
     return budget.epsilon <= limit.epsilon and budget.delta <= limit.delta and not lenient

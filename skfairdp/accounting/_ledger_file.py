@@ -21,7 +21,7 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from skfairdp._process import ProcessLock
-from skfairdp.accounting._composition import fits, repeats_noise
+from skfairdp.accounting._composition import events_fit_budget, repeats_noise
 from skfairdp.accounting._guarantee import PrivacyGuarantee, events_of
 from skfairdp.exceptions import BudgetExceededError
 
@@ -83,9 +83,9 @@ class SessionClosedError(RuntimeError):
 
 
 @contextmanager
-def transaction(path: str, *, durable: bool, write: bool = True) -> Iterator[sqlite3.Connection]:
+def ledger_transaction(path: str, *, durable: bool, write: bool = True) -> Iterator[sqlite3.Connection]:
     """Hold a lock on a ledger file; commit at the end, roll back on any exception."""
-    with _turn, closing(_connect(path, durable=durable)) as connection:
+    with _turn, closing(_connect_to_file(path, durable=durable)) as connection:
         with _named_errors(path):
             connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
         try:
@@ -98,7 +98,7 @@ def transaction(path: str, *, durable: bool, write: bool = True) -> Iterator[sql
             connection.commit()
 
 
-def create(path: str, *, durable: bool) -> None:
+def create_ledger_file(path: str, *, durable: bool) -> None:
     """Make a new account where there is no file yet."""
     if not Path(path).parent.is_dir():
         raise FileNotFoundError(f"path must lie in a folder that exists; got {path!r}.")
@@ -108,14 +108,14 @@ def create(path: str, *, durable: bool) -> None:
         raise FileExistsError(
             f"path={path!r} exists already, and create=True makes new accounts only. Leave create away to open it."
         ) from None
-    with transaction(path, durable=durable) as connection:
+    with ledger_transaction(path, durable=durable) as connection:
         for statement in _SCHEMA.split(";"):
             connection.execute(statement)
         connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {_VERSION}")
 
 
-def check(path: str) -> None:
+def check_ledger_file(path: str) -> None:
     """Refuse a file that is not there, not a ledger, or not a whole one."""
     if not os.path.exists(path):
         raise FileNotFoundError(
@@ -123,8 +123,8 @@ def check(path: str) -> None:
             "from a copy: a new one would forget what has been spent."
         )
     if os.path.getsize(path) == 0:
-        raise ValueError(_damaged(path, "it is empty"))
-    with transaction(path, durable=True, write=False) as connection:
+        raise ValueError(_damaged_file(path, "it is empty"))
+    with ledger_transaction(path, durable=True, write=False) as connection:
         found = connection.execute("PRAGMA application_id").fetchone()[0]
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         if found != _APPLICATION_ID:
@@ -133,10 +133,10 @@ def check(path: str) -> None:
             raise ValueError(f"path={path!r} is a privacy ledger of version {version}; version {_VERSION} is known.")
         damage = connection.execute("PRAGMA quick_check").fetchone()[0]
         if damage != "ok":
-            raise ValueError(_damaged(path, damage))
+            raise ValueError(_damaged_file(path, damage))
 
 
-def charge(sessions: Mapping[Session, Clue], guarantee: PrivacyGuarantee, source: str) -> None:
+def charge_sessions(sessions: Mapping[Session, Clue], guarantee: PrivacyGuarantee, source: str) -> None:
     """Charge one release to every session, or raise and charge none; each comes with what is known of the records."""
     by_path: dict[str, list[Session]] = {}
     for session in sessions:
@@ -146,7 +146,7 @@ def charge(sessions: Mapping[Session, Clue], guarantee: PrivacyGuarantee, source
         # first commit; should a later commit fail, an earlier ledger has recorded a release that was not made.
         for path, here in sorted(by_path.items()):
             try:
-                connection = stack.enter_context(transaction(path, durable=here[0].durable))
+                connection = stack.enter_context(ledger_transaction(path, durable=here[0].durable))
             except LedgerGoneError as error:
                 raise SessionClosedError(str(error), here, known=False) from None
             if strange := [session for session in here if not _is_known(connection, session.id)]:
@@ -155,10 +155,12 @@ def charge(sessions: Mapping[Session, Clue], guarantee: PrivacyGuarantee, source
             if closed := [session for session in here if not is_open(connection, session.id)]:
                 raise SessionClosedError(f"The privacy ledger {path!r} was left.", closed, known=True)
             sets = [name for session in here for name in sets_of(connection, session.id, sessions[session])]
-            record(connection, sets, guarantee, source)
+            record_release(connection, sets, guarantee, source)
 
 
-def record(connection: sqlite3.Connection, sets: Iterable[str], guarantee: PrivacyGuarantee, source: str) -> None:
+def record_release(
+    connection: sqlite3.Connection, sets: Iterable[str], guarantee: PrivacyGuarantee, source: str
+) -> None:
     """Write one release down for each of these record sets, if the budget pays for all of them."""
     text = json.dumps(guarantee.to_dict(), sort_keys=True)
     budget = stored_budget(connection)
@@ -166,7 +168,7 @@ def record(connection: sqlite3.Connection, sets: Iterable[str], guarantee: Priva
         _check_noise(connection, guarantee)
     for records in dict.fromkeys(sets):
         if budget is not None:
-            spent = spending(connection, records)
+            spent = recorded_releases(connection, records)
             spent[guarantee] += 1
             _check_budget(spent, guarantee, budget, records)
         connection.execute(
@@ -177,7 +179,7 @@ def record(connection: sqlite3.Connection, sets: Iterable[str], guarantee: Priva
 
 def _check_noise(connection: sqlite3.Connection, guarantee: PrivacyGuarantee) -> None:
     """Refuse noise that another release of any record set has drawn already."""
-    everything = spending(connection)
+    everything = recorded_releases(connection)
     everything[guarantee] += 1
     if repeats_noise(events_of(everything)):
         raise BudgetExceededError(
@@ -190,24 +192,24 @@ def _check_noise(connection: sqlite3.Connection, guarantee: PrivacyGuarantee) ->
 def _check_budget(
     spent: Counter[PrivacyGuarantee], guarantee: PrivacyGuarantee, budget: PrivacyGuarantee, records: str
 ) -> None:
-    where = f"records {records!r}: the budget of {price(budget)}"
+    where = f"records {records!r}: the budget of {price_in_words(budget)}"
     if budget.unit == "record" and any(g.unit == "word" for g in spent):
         raise BudgetExceededError(
             f"A release by {guarantee.mechanism!r} was refused for {where} counts records, and a guarantee for single "
             "words does not bound what a whole record loses. Charge the record-level guarantee, or give a budget whose "
             "unit is 'word'."
         )
-    if not fits(events_of(spent), budget.epsilon, budget.delta):
+    if not events_fit_budget(events_of(spent), budget.epsilon, budget.delta):
         hint = ""
         if budget.pure and not guarantee.pure:
             hint = " A budget without a delta cannot pay for a release that has one: give delta= to the ledger."
         raise BudgetExceededError(
-            f"A release by {guarantee.mechanism!r} ({price(guarantee)}) was refused for {where} would be exceeded "
-            f"after {spent.total() - 1} earlier release(s). Nothing was released and nothing was charged.{hint}"
+            f"A release by {guarantee.mechanism!r} ({price_in_words(guarantee)}) was refused for {where} would "
+            f"be exceeded after {spent.total() - 1} earlier release(s). Nothing was released and nothing was charged.{hint}"
         )
 
 
-def price(guarantee: PrivacyGuarantee) -> str:
+def price_in_words(guarantee: PrivacyGuarantee) -> str:
     """Return what a guarantee costs as an error says it."""
     delta = "" if guarantee.pure else f", delta={guarantee.delta:.3g}"
     return f"epsilon={guarantee.epsilon:.6g}{delta}{' for words' if guarantee.unit == 'word' else ''}"
@@ -266,7 +268,7 @@ def sets_of(connection: sqlite3.Connection, session: str, clue: Clue) -> list[st
     return [DEFAULT_RECORDS, *(records for _, _, records in rows)]
 
 
-def spending(connection: sqlite3.Connection, records: str | None = None) -> Counter[PrivacyGuarantee]:
+def recorded_releases(connection: sqlite3.Connection, records: str | None = None) -> Counter[PrivacyGuarantee]:
     """Return the releases of one record set, or of all, with how often each was made."""
     query = "SELECT guarantee, COUNT(*) FROM entries WHERE records = ? GROUP BY guarantee"
     if records is None:
@@ -281,7 +283,7 @@ def read_guarantee(text: str) -> PrivacyGuarantee:
     return PrivacyGuarantee.from_dict(json.loads(text))
 
 
-def _connect(path: str, *, durable: bool) -> sqlite3.Connection:
+def _connect_to_file(path: str, *, durable: bool) -> sqlite3.Connection:
     if not os.path.exists(path):
         raise LedgerGoneError(f"The privacy ledger {path!r} is gone.")
     with _named_errors(path):
@@ -307,10 +309,10 @@ def _named_errors(path: str) -> Iterator[None]:
             f"The privacy ledger {path!r} could not be written ({error}); nothing was released."
         ) from error
     except sqlite3.DatabaseError as error:
-        raise ValueError(_damaged(path, str(error))) from error
+        raise ValueError(_damaged_file(path, str(error))) from error
 
 
-def _damaged(path: str, detail: str) -> str:
+def _damaged_file(path: str, detail: str) -> str:
     return (
         f"path={path!r} is not a privacy ledger, or it is damaged ({detail}). Restore it from a copy: starting an "
         "empty one would forget what has been spent."

@@ -152,7 +152,7 @@ def renyi_epsilons(
     >>> renyi_epsilons(gaussian_rdp(0.4, orders), 1e-5, orders).round(3)
     array([10.287,  1.694,  8.06 ])
     """
-    orders, rdp = _aligned(orders, rdp)
+    orders, rdp = _aligned_orders(orders, rdp)
     log_delta = math.log(check_delta(delta))
     if conversion == "improved":
         return rdp + np.log1p(-1 / orders) - (log_delta + np.log(orders)) / (orders - 1)
@@ -184,7 +184,7 @@ def renyi_delta(rdp: ArrayLike, epsilon: float, orders: ArrayLike = DEFAULT_ORDE
     >>> renyi_delta(gaussian_rdp(0.4), 1.6928) < 1e-5  # the exact delta there is 2.3e-6
     True
     """
-    orders, rdp = _aligned(orders, rdp)
+    orders, rdp = _aligned_orders(orders, rdp)
     epsilon = check_epsilon(epsilon, allow_zero=True)
     log_deltas = (orders - 1) * (rdp - epsilon + np.log1p(-1 / orders)) - np.log(orders)
     return math.exp(min(float(log_deltas.min()), 0.0))
@@ -198,7 +198,7 @@ def check_orders(orders: ArrayLike) -> np.ndarray:
     return checked
 
 
-def _aligned(orders: ArrayLike, rdp: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+def _aligned_orders(orders: ArrayLike, rdp: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     orders, values = check_orders(orders), np.asarray(rdp, dtype=float)
     if orders.shape != values.shape:
         raise ValueError(f"rdp must have one value per order: {orders.shape} expected, {values.shape} given.")

@@ -119,7 +119,7 @@ def merge_rows(
     labels = np.column_stack([y] if groups is None else [y, groups]).astype(np.uint64)
     salt = 0
     while True:
-        key = _hash(x, labels, salt)
+        key = _hash_rows(x, labels, salt)
         _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
         twin = first[inverse]
         if len(first) == len(key) or (np.array_equal(labels, labels[twin]) and _same_rows(x, x[twin])):
@@ -135,14 +135,14 @@ def _same_rows(x: Any, other: Any) -> bool:
     return all(np.array_equal(getattr(x, part), getattr(other, part)) for part in ("indptr", "indices", "data"))
 
 
-def _words(values: np.ndarray) -> np.ndarray:
+def _words_of_values(values: np.ndarray) -> np.ndarray:
     """One unsigned word per value; equal values give equal words, also for the two zeros, whose word is 0."""
     if values.dtype == np.float32:
         return (values + np.float32(0.0)).view(np.uint32).astype(np.uint64)
     return values.astype(np.int64).view(np.uint64)
 
 
-def _hash(x: Any, labels: np.ndarray, salt: int) -> np.ndarray:
+def _hash_rows(x: Any, labels: np.ndarray, salt: int) -> np.ndarray:
     """Hash each row to 64 bits: a sum of its words with random multipliers, then a mix of the sum's bits.
 
     A zero adds nothing to the sum, so that sparse and dense rows have the same hash.
@@ -154,9 +154,11 @@ def _hash(x: Any, labels: np.ndarray, salt: int) -> np.ndarray:
     multipliers = generator.integers(0, 2**64, size=n_features + labels.shape[1], dtype=np.uint64) | np.uint64(1)
     with np.errstate(over="ignore"):
         if sparse.issparse(x):
-            sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(_words(x.data) * multipliers[x.indices])])
+            sums = np.concatenate(
+                [np.zeros(1, np.uint64), np.cumsum(_words_of_values(x.data) * multipliers[x.indices])]
+            )
             total = sums[x.indptr[1:]] - sums[x.indptr[:-1]]
         else:
-            total = _words(x) @ multipliers[:n_features]
+            total = _words_of_values(x) @ multipliers[:n_features]
         total = total + labels @ multipliers[n_features:]
         return (total ^ (total >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)

@@ -8,7 +8,7 @@ import pandas as pd
 from scipy.fft import idct
 
 from skfairdp._validation import check_count
-from skfairdp.datasets._bunch import pack
+from skfairdp.datasets._bunch import make_bunch
 from skfairdp.random import RandomState, random_stream
 
 
@@ -189,13 +189,13 @@ def make_biased_classification(
     generator = random_stream(random_state).generator
     y, z = draw_labels(joint, n_samples, generator)
     X = generator.standard_normal((n_samples, n_features))
-    X[:, : n_classes - 1] += class_sep * _simplex(n_classes)[y]
-    X[:, n_classes - 1 : needed] += group_shift * _simplex(n_groups)[z]
+    X[:, : n_classes - 1] += class_sep * _simplex_corners(n_classes)[y]
+    X[:, n_classes - 1 : needed] += group_shift * _simplex_corners(n_groups)[z]
     # The cosine transform is orthogonal: the noise stays white and distances stay as stated, while every
     # feature carries a part of the label and of the group.
     X = idct(X, axis=1, norm="ortho")
 
-    return pack(
+    return make_bunch(
         pd.DataFrame(X, columns=[f"x{j}" for j in range(n_features)]),
         pd.Series(y, name="target"),
         pd.Series(z, name="group"),
@@ -217,7 +217,7 @@ def make_biased_classification(
     )
 
 
-def _simplex(n: int) -> np.ndarray:
+def _simplex_corners(n: int) -> np.ndarray:
     """Return ``n`` points in ``n - 1`` dimensions with mean zero, every two of them at distance 1."""
     centred = (np.eye(n) - 1 / n) / np.sqrt(2)
     # An orthonormal basis of the vectors that sum to zero, in closed form (Helmert).

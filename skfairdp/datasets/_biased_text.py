@@ -13,7 +13,7 @@ import pandas as pd
 
 from skfairdp._validation import check_count
 from skfairdp.datasets._biased_classification import check_real, draw_labels, joint_distribution
-from skfairdp.datasets._bunch import pack
+from skfairdp.datasets._bunch import make_bunch
 from skfairdp.random import RandomState, random_stream
 
 #: The author's region, and for each kind of marker the word that each region prefers.
@@ -190,21 +190,21 @@ def make_biased_text(
     y, z = draw_labels(joint, n_samples, generator)
     shape = (n_samples, n_sentences)
     content = words[
-        _faithful(y, n_classes, label_signal, shape, generator),
+        _kinds_with_signal(y, n_classes, label_signal, shape, generator),
         generator.integers(words.shape[1], size=shape),
     ]
     kinds = generator.integers(len(templates), size=shape)
-    marker = markers[kinds, _faithful(z, n_groups, group_signal, shape, generator)]
+    marker = markers[kinds, _kinds_with_signal(z, n_groups, group_signal, shape, generator)]
     subject = np.array(grammar.subjects, dtype=object)[generator.integers(len(grammar.subjects), size=shape)]
     documents = [
         " ".join(
-            _sentence(templates[kind], marker=m, content=c, subject=s)
+            _make_sentence(templates[kind], marker=m, content=c, subject=s)
             for kind, m, c, s in zip(kinds[i], marker[i], content[i], subject[i])
         )
         for i in range(n_samples)
     ]
 
-    return pack(
+    return make_bunch(
         pd.Series(documents, name="text"),
         pd.Series(y, name=task),
         pd.Series(np.array(regions, dtype=object)[z], name="region"),
@@ -227,13 +227,13 @@ def make_biased_text(
     )
 
 
-def _faithful(
+def _kinds_with_signal(
     own: np.ndarray, n_kinds: int, signal: float, shape: tuple[int, int], generator: np.random.Generator
 ) -> np.ndarray:
     """Keep a document's own kind with probability ``signal``, else choose evenly among all kinds."""
     return np.where(generator.random(shape) < signal, own[:, None], generator.integers(n_kinds, size=shape))
 
 
-def _sentence(template: str, **words: str) -> str:
+def _make_sentence(template: str, **words: str) -> str:
     text = template.format(**words)
     return text[0].upper() + text[1:]

@@ -8,7 +8,7 @@ import pandas as pd
 from sklearn.utils import Bunch
 
 
-def pack(
+def make_bunch(
     data: pd.DataFrame | pd.Series,
     target: pd.Series | None,
     sensitive_features: pd.Series | pd.DataFrame | None,
@@ -29,13 +29,13 @@ def pack(
     parts: dict[str, Any] = {"data": data, "target": target, "sensitive_features": sensitive_features}
     frame = pd.concat([part for part in parts.values() if part is not None], axis=1) if as_frame else None
     if not as_frame:
-        parts = {name: None if part is None else _array(part) for name, part in parts.items()}
+        parts = {name: None if part is None else _as_array(part) for name, part in parts.items()}
     if return_X_y:
         return parts["data"], parts["target"]
     return Bunch(**parts, frame=frame, feature_names=list(pd.DataFrame(data).columns), **entries)
 
 
-def _array(part: pd.DataFrame | pd.Series) -> np.ndarray:
+def _as_array(part: pd.DataFrame | pd.Series) -> np.ndarray:
     dtypes: Sequence[Any] = part.dtypes.tolist() if isinstance(part, pd.DataFrame) else [part.dtype]
     numeric = all(pd.api.types.is_numeric_dtype(dtype) for dtype in dtypes)
     return part.to_numpy() if numeric else part.to_numpy(dtype=object)

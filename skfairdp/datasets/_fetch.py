@@ -80,17 +80,17 @@ class RemoteFile:
         return self.path.rsplit("/", 1)[-1]
 
 
-def read(file: RemoteFile, data_home: str | os.PathLike[str] | None, download_if_missing: bool) -> bytes:
+def read_published_file(file: RemoteFile, data_home: str | os.PathLike[str] | None, download_if_missing: bool) -> bytes:
     """Return the unpacked, checked bytes of a file."""
-    path = locate(file, data_home, download_if_missing)
-    content = _unpacked(path, file)
-    _check(hashlib.sha256(content).hexdigest(), len(content), file, path)
+    path = locate_published_file(file, data_home, download_if_missing)
+    content = _unpacked_bytes(path, file)
+    _check_digest(hashlib.sha256(content).hexdigest(), len(content), file, path)
     return content
 
 
 def checked_path(file: RemoteFile, data_home: str | os.PathLike[str] | None, download_if_missing: bool) -> Path:
     """Return the checked place of a file that is too large to be held in memory."""
-    path = locate(file, data_home, download_if_missing)
+    path = locate_published_file(file, data_home, download_if_missing)
     _check_stored(path, file, path)
     return path
 
@@ -106,7 +106,7 @@ def data_folders(data_home: str | os.PathLike[str] | None) -> list[Path]:
     return [Path(variable).expanduser(), cache] if variable else [cache]
 
 
-def find(file: RemoteFile, folders: list[Path]) -> Path | None:
+def find_published_file(file: RemoteFile, folders: list[Path]) -> Path | None:
     """Return where a file lies, plain or packed, or None."""
     for folder in folders:
         for suffix in ("", ".gz", ".zip"):
@@ -116,30 +116,36 @@ def find(file: RemoteFile, folders: list[Path]) -> Path | None:
     return None
 
 
-def locate(file: RemoteFile, data_home: str | os.PathLike[str] | None, download_if_missing: bool) -> Path:
+def locate_published_file(
+    file: RemoteFile, data_home: str | os.PathLike[str] | None, download_if_missing: bool
+) -> Path:
     """Return where a file lies, after a download if it is missing."""
     folders = data_folders(data_home)
-    found = find(file, folders)
+    found = find_published_file(file, folders)
     if found is not None:
         return found
     if not download_if_missing:
-        raise FileNotFoundError(f"{_missing(file, folders)} Or allow the download with download_if_missing=True.")
+        raise FileNotFoundError(
+            f"{_say_what_is_missing(file, folders)} Or allow the download with download_if_missing=True."
+        )
     writable = [folder for folder in folders if _can_store(folder)]
     if not writable:
-        raise PermissionError(f"{_missing(file, folders)} It was not downloaded, because none of them can be written.")
+        raise PermissionError(
+            f"{_say_what_is_missing(file, folders)} It was not downloaded, because none of them can be written."
+        )
     place = writable[0] / file.path
     failures = []
     for source in file.sources:
         try:
-            _fetch(source, file, place)
+            _fetch_source(source, file, place)
             return place
         except OSError as error:
             failures.append(f"{source.split('!')[0]}: {error}")
     reasons = "\n  ".join(failures)
-    raise ConnectionError(f"{_missing(file, folders)} The download failed:\n  {reasons}")
+    raise ConnectionError(f"{_say_what_is_missing(file, folders)} The download failed:\n  {reasons}")
 
 
-def _missing(file: RemoteFile, folders: list[Path]) -> str:
+def _say_what_is_missing(file: RemoteFile, folders: list[Path]) -> str:
     """Say what to put where."""
     return (
         f"{file.name} was not found in {' or '.join(str(folder) for folder in folders)}. Put the published file "
@@ -157,7 +163,7 @@ def _can_store(folder: Path) -> bool:
     return False
 
 
-def _check(digest: str, size: int, file: RemoteFile, where: object) -> None:
+def _check_digest(digest: str, size: int, file: RemoteFile, where: object) -> None:
     if digest not in (file.sha256, *file.also):
         raise OSError(
             f"{where} is not the published {file.name}: sha256 {digest} of {size:,} bytes, expected {file.sha256} "
@@ -168,10 +174,10 @@ def _check(digest: str, size: int, file: RemoteFile, where: object) -> None:
 def _check_stored(path: Path, file: RemoteFile, where: object) -> None:
     with path.open("rb") as stream:
         digest = hashlib.file_digest(stream, "sha256").hexdigest()
-    _check(digest, path.stat().st_size, file, where)
+    _check_digest(digest, path.stat().st_size, file, where)
 
 
-def _unpacked(path: Path, file: RemoteFile) -> bytes:
+def _unpacked_bytes(path: Path, file: RemoteFile) -> bytes:
     """Read a file as published, whether it is stored plain or packed."""
     try:
         if path.name == file.name + ".zip":
@@ -202,24 +208,24 @@ def _read_member(archive: zipfile.ZipFile, name: str, limit: int) -> bytes:
         return _read_at_most(stream, limit)
 
 
-def _fetch(source: str, file: RemoteFile, place: Path) -> None:
+def _fetch_source(source: str, file: RemoteFile, place: Path) -> None:
     """Download one source, check it, and move it into place in one step."""
     address, *members = source.split("!")
     place.parent.mkdir(parents=True, exist_ok=True)
     part = place.with_name(f".{place.name}.{uuid.uuid4().hex}.part")
     try:
         if members:
-            _download(address, part, file.name, None, LARGEST_ARCHIVE)
-            part.write_bytes(_member(part, members, file.size))
+            _download_with_retries(address, part, file.name, None, LARGEST_ARCHIVE)
+            part.write_bytes(_archive_member(part, members, file.size))
         else:
-            _download(address, part, file.name, file.size, file.size)
+            _download_with_retries(address, part, file.name, file.size, file.size)
         _check_stored(part, file, "what was sent")
         os.replace(part, place)
     finally:
         part.unlink(missing_ok=True)
 
 
-def _member(archive: Path, members: list[str], size: int) -> bytes:
+def _archive_member(archive: Path, members: list[str], size: int) -> bytes:
     """Read a file inside a zip archive, which may be inside another one."""
     content = archive.read_bytes()
     try:
@@ -231,7 +237,7 @@ def _member(archive: Path, members: list[str], size: int) -> bytes:
     return content
 
 
-def _download(address: str, part: Path, name: str, size: int | None, limit: int) -> None:
+def _download_with_retries(address: str, part: Path, name: str, size: int | None, limit: int) -> None:
     """Download to a file, and try again after faults that may be temporary."""
     for attempt in range(1, ATTEMPTS + 1):
         try:

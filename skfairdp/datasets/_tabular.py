@@ -10,7 +10,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
 
 from skfairdp.datasets import _fetch
-from skfairdp.datasets._bunch import check_choice, pack
+from skfairdp.datasets._bunch import check_choice, make_bunch
 
 _ADULT_COLUMNS = (
     "age", "workclass", "fnlwgt", "education", "education-num", "marital-status", "occupation", "relationship",
@@ -20,7 +20,7 @@ _ADULT_COLUMNS = (
 _UPDRS_MEDIAN = 27.576
 
 
-def _finish(
+def _finish_features(
     data: pd.DataFrame,
     target: pd.Series,
     sensitive_features: pd.Series | pd.DataFrame,
@@ -45,7 +45,7 @@ def _finish(
         ],
         verbose_feature_names_out=False,
     )
-    return pack(
+    return make_bunch(
         data,
         target,
         sensitive_features,
@@ -134,7 +134,7 @@ def fetch_adult(
     parts = []
     for name, file in _fetch.ADULT.items():
         if subset in ("all", name):
-            content = _fetch.read(file, data_home, download_if_missing)
+            content = _fetch.read_published_file(file, data_home, download_if_missing)
             # The test file begins with a comment, which "|" introduces, and its labels end in a dot.
             part = pd.read_csv(
                 io.BytesIO(content), names=list(_ADULT_COLUMNS), comment="|", skipinitialspace=True, na_values="?"
@@ -159,7 +159,7 @@ def fetch_adult(
     else:
         sensitive = data[["sex", "race"]]
         data = data.drop(columns=["sex", "race"])
-    return _finish(
+    return _finish_features(
         data,
         target,
         sensitive,
@@ -260,11 +260,11 @@ def fetch_credit_default(
     {'female': 0.208, 'male': 0.242}
     """
     check_choice(preset, "preset", (None, "pate"))
-    rows = pd.read_csv(io.BytesIO(_fetch.read(_fetch.CREDIT_DEFAULT, data_home, download_if_missing)))
+    rows = pd.read_csv(io.BytesIO(_fetch.read_published_file(_fetch.CREDIT_DEFAULT, data_home, download_if_missing)))
     data = rows.drop(columns=["ID", "SEX", "class"])
     if preset is None:
         data = data.astype({"EDUCATION": str, "MARRIAGE": str})
-    return _finish(
+    return _finish_features(
         data,
         rows["class"].astype(np.int64).rename("default"),
         rows["SEX"].map({1: "male", 2: "female"}).rename("sex"),
@@ -335,9 +335,9 @@ def fetch_bank_marketing(
     {'60 or older': 0.336, 'under 60': 0.108}
     """
     check_choice(preset, "preset", (None, "pate"))
-    rows = pd.read_csv(io.BytesIO(_fetch.read(_fetch.BANK, data_home, download_if_missing)), sep=";")
+    rows = pd.read_csv(io.BytesIO(_fetch.read_published_file(_fetch.BANK, data_home, download_if_missing)), sep=";")
     group = np.where(rows["age"] < 60, "under 60", "60 or older")
-    return _finish(
+    return _finish_features(
         rows.drop(columns=["y"] if preset == "pate" else ["y", "duration"]),
         rows["y"].eq("yes").astype(np.int64).rename("subscribed"),
         pd.Series(group, name="age_group"),
@@ -410,12 +410,12 @@ def fetch_parkinsons(
     {'female': 14, 'male': 28}
     """
     check_choice(preset, "preset", (None, "pate"))
-    rows = pd.read_csv(io.BytesIO(_fetch.read(_fetch.PARKINSONS, data_home, download_if_missing)))
+    rows = pd.read_csv(io.BytesIO(_fetch.read_published_file(_fetch.PARKINSONS, data_home, download_if_missing)))
     target = rows["total_UPDRS"]
     if preset == "pate":
         target = target.gt(_UPDRS_MEDIAN).astype(np.int64).rename("above_median")
     subject, motor = rows["subject#"].rename("subject"), rows["motor_UPDRS"]
-    return _finish(
+    return _finish_features(
         rows.drop(columns=["subject#", "sex", "motor_UPDRS", "total_UPDRS"]),
         target,
         rows["sex"].map({0: "male", 1: "female"}),
@@ -501,7 +501,7 @@ def fetch_celeba_attributes(
     """
     check_choice(subset, "subset", ("all", *_SUBSETS))
     several = [sensitive] if isinstance(sensitive, str) else list(sensitive)
-    content = _fetch.read(_fetch.CELEBA_ATTRIBUTES, data_home, download_if_missing)
+    content = _fetch.read_published_file(_fetch.CELEBA_ATTRIBUTES, data_home, download_if_missing)
     names = content[: content.index(b"\n", 10)].split(b"\n")[1].decode().split()  # line 1 is the number of rows
     for name, chosen in (("target", [target]), ("sensitive", several)):
         unknown = [value for value in chosen if value not in names]
@@ -519,13 +519,13 @@ def fetch_celeba_attributes(
         usecols=names,
         dtype=dict.fromkeys(names, np.int8),
     )
-    partition = _fetch.read(_fetch.CELEBA_PARTITION, data_home, download_if_missing)
+    partition = _fetch.read_published_file(_fetch.CELEBA_PARTITION, data_home, download_if_missing)
     parts = _SUBSETS[[int(line.split()[1]) for line in partition.decode().split("\n") if line]]
     if subset != "all":
         rows, parts = rows[parts == subset].reset_index(drop=True), parts[parts == subset]
     groups = pd.DataFrame({name: np.where(rows[name] == 1, name, f"not {name}") for name in several})
     data = rows.drop(columns=[target, *several])
-    return pack(
+    return make_bunch(
         data,
         rows[target].eq(1).astype(np.int64),
         groups[sensitive] if isinstance(sensitive, str) else groups,

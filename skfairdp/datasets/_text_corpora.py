@@ -12,13 +12,13 @@ import pandas as pd
 from sklearn.utils import Bunch
 
 from skfairdp.datasets import _fetch
-from skfairdp.datasets._bunch import check_choice, pack
+from skfairdp.datasets._bunch import check_choice, make_bunch
 
 _TOPICS = ["world", "US", "sport", "business"]
 _PERSONS = ["Bush", "Kerry", "Arafat", "Blair", "Sharon"]
 
 
-def _lines(content: bytes) -> list[str]:
+def _split_lines(content: bytes) -> list[str]:
     """Split at line feeds only: str.splitlines would also split at U+0085, which texts contain."""
     return [line.removesuffix("\r") for line in content.decode("utf-8-sig").split("\n")]
 
@@ -81,13 +81,13 @@ def fetch_sentiment_sentences(
     texts, labels, sources = [], [], []
     for name, file in _fetch.SENTIMENT.items():
         if source in ("all", name):
-            for line in _lines(_fetch.read(file, data_home, download_if_missing)):
+            for line in _split_lines(_fetch.read_published_file(file, data_home, download_if_missing)):
                 if line:
                     text, _, label = line.rpartition("\t")
                     texts.append(text.strip())
                     labels.append(int(label))
                     sources.append(name)
-    return pack(
+    return make_bunch(
         pd.Series(texts, name="text"),
         pd.Series(labels, name="sentiment"),
         None,
@@ -169,13 +169,14 @@ def fetch_snips(
         if subset in ("all", part):
             for name in names:
                 commands, labels = (
-                    _lines(_fetch.read(file, data_home, download_if_missing)) for file in _fetch.SNIPS[name]
+                    _split_lines(_fetch.read_published_file(file, data_home, download_if_missing))
+                    for file in _fetch.SNIPS[name]
                 )
                 texts += [line.strip() for line in commands if line]
                 intents += [line.strip() for line in labels if line]
                 subsets += [part] * (len(texts) - len(subsets))
     target_names = sorted(set(intents))
-    return pack(
+    return make_bunch(
         pd.Series(texts, name="text"),
         pd.Series(np.searchsorted(target_names, intents), name="intent"),
         None,
@@ -249,14 +250,14 @@ def fetch_mrpc(
     for name, file in _fetch.MRPC.items():
         if subset in ("all", name):
             # Quotation marks are part of the sentences, so this is split by hand and not by a CSV reader.
-            for line in _lines(_fetch.read(file, data_home, download_if_missing))[1:]:
+            for line in _split_lines(_fetch.read_published_file(file, data_home, download_if_missing))[1:]:
                 if line:
                     label, _, _, first, second = line.split("\t")
                     pairs.append((first, second))
                     labels.append(int(label))
                     subsets.append(name)
     columns = ["sentence_1", "sentence_2"]
-    return pack(
+    return make_bunch(
         pd.DataFrame(pairs, columns=columns),
         pd.Series(labels, name="paraphrase"),
         None,
@@ -337,7 +338,7 @@ def fetch_ag_entities(
     check_choice(subset, "subset", ("all", *names))
     texts, topics, persons, subsets = [], [], [], []
     part = 0
-    for line in _lines(_fetch.read(_fetch.AG_ENTITIES, data_home, download_if_missing)):
+    for line in _split_lines(_fetch.read_published_file(_fetch.AG_ENTITIES, data_home, download_if_missing)):
         if line.startswith("="):  # a line of "=" ends each part
             part += 1
         elif line and subset in ("all", names[part]):
@@ -346,7 +347,7 @@ def fetch_ag_entities(
             topics.append(int(topic))
             persons.append([int(k in entities.split()) for k in "01234"])
             subsets.append(names[part])
-    return pack(
+    return make_bunch(
         pd.Series(texts, name="text"),
         pd.Series(topics, name="topic"),
         pd.DataFrame(persons, columns=_PERSONS),
@@ -421,9 +422,9 @@ def load_glove(
         raise TypeError(f"words must be a collection of words; got the single string {words!r}.")
     wanted = None if words is None else set(words)
     folders = _fetch.data_folders(data_home)
-    subset_will_do = n_components == 100 and _fetch.find(_fetch.GLOVE, folders) is None
-    if subset_will_do and _fetch.find(_fetch.GLOVE_SUBSET, folders) is not None:
-        with np.load(io.BytesIO(_fetch.read(_fetch.GLOVE_SUBSET, data_home, False))) as stored:
+    subset_will_do = n_components == 100 and _fetch.find_published_file(_fetch.GLOVE, folders) is None
+    if subset_will_do and _fetch.find_published_file(_fetch.GLOVE_SUBSET, folders) is not None:
+        with np.load(io.BytesIO(_fetch.read_published_file(_fetch.GLOVE_SUBSET, data_home, False))) as stored:
             found, vectors = stored["words"].astype(object), stored["vectors"]
     else:
         found, vectors = _read_archive(n_components, data_home, download_if_missing)

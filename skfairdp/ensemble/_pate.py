@@ -26,7 +26,7 @@ from skfairdp.ensemble._teachers import (
     RowReader,
     Teachers,
     check_weighable,
-    partition,
+    partition_rows,
     takes_sparse,
     train_teachers,
     weigh_rows,
@@ -396,7 +396,7 @@ class PATEClassifier(ReleaseMixin, ClassifierMixin, SkfairdpEstimator):
             order = np.sort(order[: self.n_queries])
         queries = public_rows[order]
         n_teachers = _count_teachers(self.n_teachers, len(private))
-        parts = partition(len(private), n_teachers, parting)
+        parts = partition_rows(len(private), n_teachers, parting)
         mechanism = vote_mechanism(
             self.labels,
             epsilon=self.epsilon,

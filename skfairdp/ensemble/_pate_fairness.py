@@ -233,7 +233,7 @@ def pate_fairness(
     rows = pate._read_rows(X_public)
     groups = check_sensitive_features(sensitive_features, rows.shape[0], intersection=True, min_groups=2)
     truth = None if y is None else _read_truth(y, pate.classes_, rows.shape[0])
-    mechanism = _analysed(pate, labels, epsilon, noise_scale)
+    mechanism = _release_to_analyse(pate, labels, epsilon, noise_scale)
     strength = read_regularization(pate.student_regularization, pate.student)
     if regularization is not None:
         if not isinstance(pate.student, str):
@@ -262,19 +262,19 @@ def pate_fairness(
         stream=training,
     )
     own = votes / n_voting if mechanism.labels == "soft" else np.eye(len(pate.classes_))[votes.argmax(axis=1)]
-    extra = _losses(students.private, own) - _losses(students.clean, own)
+    extra = _losses_of_students(students.private, own) - _losses_of_students(students.clean, own)
     bounded = isinstance(pate.student, str) and pate.student == "logistic"
-    bounds = _bounds(queries, asked, mechanism, strength, postprocess) if bounded else _NO_BOUNDS
-    sensitivity = _sensitivity(students, bounds)
+    bounds = _sensitivity_bounds(queries, asked, mechanism, strength, postprocess) if bounded else _NO_BOUNDS
+    sensitivity = _sensitivity_table(students, bounds)
     table = _rows_table(rows, votes, own, extra, students, mechanism, groups, bounds, sensitivity)
     by_group = _groups_table(table, extra, groups)
-    gap, gap_error = _gap(extra, groups)
+    gap, gap_error = _risk_gap(extra, groups)
     label_gap, label_error, performance = math.nan, math.nan, pd.DataFrame()
     if truth is not None:
         hit = np.eye(len(pate.classes_))[truth]
-        label_extra = _losses(students.private, hit) - _losses(students.clean, hit)
-        label_gap, label_error = _gap(label_extra, groups)
-        performance, columns = _performance(students, hit, label_extra, groups)
+        label_extra = _losses_of_students(students.private, hit) - _losses_of_students(students.clean, hit)
+        label_gap, label_error = _risk_gap(label_extra, groups)
+        performance, columns = _accuracy_and_loss(students, hit, label_extra, groups)
         by_group = by_group.join(columns)
     return PATEFairness(
         groups=by_group,
@@ -283,7 +283,7 @@ def pate_fairness(
         norm_bins=_norm_bins(queries, asked, mechanism, strength, postprocess, n_repeats, binning)
         if bounded
         else pd.DataFrame(),
-        correlations=_correlations(table),
+        correlations=_rank_correlations(table),
         performance=performance,
         gap=gap,
         gap_standard_error=gap_error,
@@ -307,7 +307,7 @@ def _read_truth(y: Any, classes: np.ndarray, n_rows: int) -> np.ndarray:
     return indices
 
 
-def _analysed(
+def _release_to_analyse(
     pate: PATEClassifier, labels: str | None, epsilon: float | None, noise_scale: float | None
 ) -> VoteMechanism:
     """Return the release that is analysed: the one that was made, or another one of the same votes."""
@@ -335,12 +335,12 @@ def _analysed(
     )
 
 
-def _losses(logs: np.ndarray, targets: np.ndarray) -> np.ndarray:
+def _losses_of_students(logs: np.ndarray, targets: np.ndarray) -> np.ndarray:
     """Cross-entropy of each student on each row."""
     return -(targets * logs).sum(axis=2)
 
 
-def _bounds(
+def _sensitivity_bounds(
     queries: np.ndarray, votes: np.ndarray, mechanism: VoteMechanism, strength: float, postprocess: str
 ) -> SensitivityBounds:
     """Bound the sensitivity of a logistic student, where there is a bound that holds."""
@@ -359,7 +359,7 @@ def _bounds(
     return replace(hard_label_bounds(design, p, strength, c=math.sqrt(2)), published_first=None, published_second=None)
 
 
-def _sensitivity(students: RepeatedStudents, bounds: SensitivityBounds) -> pd.Series:
+def _sensitivity_table(students: RepeatedStudents, bounds: SensitivityBounds) -> pd.Series:
     if students.private_parameters is None or students.clean_parameters is None:
         moved = dict.fromkeys(("mean", "standard_error", "mean_square", "bias"), math.nan)
     else:
@@ -433,7 +433,7 @@ def _group_means(values: Any, indices: np.ndarray) -> np.ndarray:
     return np.bincount(indices, weights=values) / np.bincount(indices)
 
 
-def _gap(extra: np.ndarray, groups: SensitiveGroups) -> tuple[float, float]:
+def _risk_gap(extra: np.ndarray, groups: SensitiveGroups) -> tuple[float, float]:
     """Largest difference of risk between two groups, and its standard error over repetitions."""
     by_repeat = np.stack([extra[:, groups.indices[:, 0] == g].mean(axis=1) for g in range(groups.n_groups[0])], axis=1)
     means = by_repeat.mean(axis=0)
@@ -445,14 +445,14 @@ def _standard_error(repeats: np.ndarray) -> float:
     return float(repeats.std(ddof=1) / math.sqrt(len(repeats))) if len(repeats) > 1 else math.nan
 
 
-def _performance(
+def _accuracy_and_loss(
     students: RepeatedStudents, hit: np.ndarray, label_extra: np.ndarray, groups: SensitiveGroups
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Accuracy and cross-entropy on true labels, overall and by group."""
     truth = hit.argmax(axis=1)
     scores = {
         "accuracy": (students.private.argmax(axis=2) == truth, students.clean.argmax(axis=2) == truth),
-        "cross_entropy": (_losses(students.private, hit), _losses(students.clean, hit)),
+        "cross_entropy": (_losses_of_students(students.private, hit), _losses_of_students(students.clean, hit)),
     }
     indices = groups.indices[:, 0]
     index = pd.Index(groups.labels[0], name=groups.names[0], tupleize_cols=False)
@@ -470,7 +470,7 @@ def _performance(
     return pd.DataFrame.from_dict(lines, orient="index"), columns
 
 
-def _correlations(table: pd.DataFrame) -> pd.DataFrame:
+def _rank_correlations(table: pd.DataFrame) -> pd.DataFrame:
     lines = []
     for first, second in _PAIRS:
         a, b = table[first].to_numpy(), table[second].to_numpy()
@@ -496,7 +496,7 @@ def _norm_bins(
         clean, private = draw_targets(votes[chosen], mechanism, n_repeats, postprocess, stream)
         theta = solve_students(queries[chosen], np.concatenate([clean[None], private]), strength)
         moved = model_sensitivity(theta[1:], theta[0])
-        bounds = _bounds(queries[chosen], votes[chosen], mechanism, strength, postprocess)
+        bounds = _sensitivity_bounds(queries[chosen], votes[chosen], mechanism, strength, postprocess)
         lines.append((norms[chosen].mean(), moved["mean"], moved["standard_error"], bounds.first))
     return pd.DataFrame(lines, columns=["norm", "sensitivity", "standard_error", "bound"])
 
@@ -536,12 +536,13 @@ def draw_targets(
     if mechanism.labels == "confident":
         largest = votes.max(axis=1)
         asked = largest + mechanism.threshold_noise_scale * rng.standard_normal((n_repeats, len(votes)))
-        private = private * _answered(asked >= mechanism.threshold, mechanism.n_answered)[..., None]
-        clean = clean * _answered((largest >= mechanism.threshold)[None], mechanism.n_answered)[0][:, None]
+        private = private * _weights_of_answered_rows(asked >= mechanism.threshold, mechanism.n_answered)[..., None]
+        passed = (largest >= mechanism.threshold)[None]
+        clean = clean * _weights_of_answered_rows(passed, mechanism.n_answered)[0][:, None]
     return clean, private
 
 
-def _answered(passed: np.ndarray, most: int) -> np.ndarray:
+def _weights_of_answered_rows(passed: np.ndarray, most: int) -> np.ndarray:
     """Weights of the rows that are answered: the first ones that pass, of total weight n_queries."""
     kept = passed & (passed.cumsum(axis=1) <= most)
     return kept * (kept.shape[1] / np.maximum(kept.sum(axis=1, keepdims=True), 1))
@@ -586,7 +587,7 @@ def train_repeats(
     classes, seed = np.arange(clean.shape[1]), stream.seed()
     fresh = [clone_with_seed(student, seed, overwrite=True) for _ in range(1 + len(private))]
     fitted = [fit_weighted(one, queries, targets, classes) for one, targets in zip(fresh, (clean, *private))]
-    logs = np.stack([_ask(one, rows, len(classes)) for one in fitted])
+    logs = np.stack([_log_probabilities_of(one, rows, len(classes)) for one in fitted])
     return RepeatedStudents(logs[1:], logs[:1], None, None)
 
 
@@ -615,7 +616,7 @@ def _train_networks(
     return RepeatedStudents(logs[0], logs[1], parameters[0], parameters[1])
 
 
-def _ask(model: Any, rows: np.ndarray, n_classes: int) -> np.ndarray:
+def _log_probabilities_of(model: Any, rows: np.ndarray, n_classes: int) -> np.ndarray:
     proba = np.full((len(rows), n_classes), _LEAST_PROBABILITY)
     proba[:, model.classes_] = np.maximum(model.predict_proba(rows), _LEAST_PROBABILITY)
     return np.log(proba)

@@ -341,19 +341,21 @@ def solve_students(
     if len(design) < design.shape[1]:
         # The optimum lies in the span of the rows: solve in an orthonormal basis of it.
         basis, coordinates = np.linalg.qr(design.T)
-        return _solve(np.ascontiguousarray(coordinates.T), targets, regularization, tol, max_iter) @ basis.T
-    return _solve(design, targets, regularization, tol, max_iter)
+        return _solve_students(np.ascontiguousarray(coordinates.T), targets, regularization, tol, max_iter) @ basis.T
+    return _solve_students(design, targets, regularization, tol, max_iter)
 
 
-def _solve(design: np.ndarray, targets: np.ndarray, regularization: float, tol: float, max_iter: int) -> np.ndarray:
+def _solve_students(
+    design: np.ndarray, targets: np.ndarray, regularization: float, tol: float, max_iter: int
+) -> np.ndarray:
     n_students, _, n_classes = targets.shape
     n_outputs = 1 if n_classes == 2 else n_classes
     theta = np.zeros((n_students, n_outputs, design.shape[1]))
     if theta[0].size > _MOST_PARAMETERS:
-        return np.stack([_descend(theta[0], design, one, regularization, tol) for one in targets])
+        return np.stack([_minimise_one_student(theta[0], design, one, regularization, tol) for one in targets])
     products = _row_products(design)
-    convex = bool((_totals(targets) >= 0).all())
-    value, slope, curvature = _derivatives(theta, design, products, targets, regularization)
+    convex = bool((_sum_over_classes(targets) >= 0).all())
+    value, slope, curvature = _student_derivatives(theta, design, products, targets, regularization)
     for _ in range(max_iter):
         going = np.abs(slope).max(axis=(1, 2)) > tol
         if not going.any():
@@ -363,7 +365,7 @@ def _solve(design: np.ndarray, targets: np.ndarray, regularization: float, tol: 
         if np.array_equal(moved, theta[going]):  # the last digit is reached
             break
         theta[going] = moved
-        value[going], slope[going], curvature[going] = _derivatives(
+        value[going], slope[going], curvature[going] = _student_derivatives(
             moved, design, products, targets[going], regularization
         )
     return theta
@@ -390,22 +392,22 @@ def student_probabilities(theta: np.ndarray, X: np.ndarray) -> np.ndarray:
 
 def student_losses(theta: np.ndarray, X: np.ndarray, targets: np.ndarray) -> np.ndarray:
     """Compute the cross-entropy of each student on each row; shape (n_students, n_samples)."""
-    return _losses(student_logits(theta, X), targets)
+    return _student_losses(student_logits(theta, X), targets)
 
 
-def _losses(logits: np.ndarray, targets: np.ndarray) -> np.ndarray:
+def _student_losses(logits: np.ndarray, targets: np.ndarray) -> np.ndarray:
     if logits.shape[-1] == 1:
         h = logits[..., 0]
-        return -_totals(targets) * log_expit(-h) - targets[..., 1] * h
-    return _totals(targets) * logsumexp(logits, axis=-1) - (targets * logits).sum(axis=-1)
+        return -_sum_over_classes(targets) * log_expit(-h) - targets[..., 1] * h
+    return _sum_over_classes(targets) * logsumexp(logits, axis=-1) - (targets * logits).sum(axis=-1)
 
 
-def _totals(targets: np.ndarray) -> np.ndarray:
+def _sum_over_classes(targets: np.ndarray) -> np.ndarray:
     """Sum over classes; for two of them NumPy's own sum along so short an axis takes ten times as long."""
     return targets[..., 0] + targets[..., 1] if targets.shape[-1] == 2 else targets.sum(axis=-1)
 
 
-def _descend(
+def _minimise_one_student(
     start: np.ndarray, design: np.ndarray, targets: np.ndarray, regularization: float, tol: float
 ) -> np.ndarray:
     """Solve one student with many parameters by a quasi-Newton method."""
@@ -427,9 +429,9 @@ def _row_products(design: np.ndarray) -> np.ndarray | None:
     return np.einsum("ni,nj->nij", design, design).reshape(len(design), -1)
 
 
-def _objective(theta: np.ndarray, design: np.ndarray, targets: np.ndarray, regularization: float) -> np.ndarray:
+def _student_objective(theta: np.ndarray, design: np.ndarray, targets: np.ndarray, regularization: float) -> np.ndarray:
     logits = np.einsum("rcp,np->rnc", theta, design, optimize=True)
-    return _losses(logits, targets).mean(axis=1) + regularization * np.square(theta).sum(axis=(1, 2))
+    return _student_losses(logits, targets).mean(axis=1) + regularization * np.square(theta).sum(axis=(1, 2))
 
 
 def _value_and_slope(
@@ -437,8 +439,8 @@ def _value_and_slope(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Value and gradient of each student's objective, and the probabilities on which they rest."""
     logits = np.einsum("rcp,np->rnc", theta, design, optimize=True)
-    value = _losses(logits, targets).mean(axis=1) + regularization * np.square(theta).sum(axis=(1, 2))
-    total = _totals(targets)[..., None]
+    value = _student_losses(logits, targets).mean(axis=1) + regularization * np.square(theta).sum(axis=(1, 2))
+    total = _sum_over_classes(targets)[..., None]
     if theta.shape[1] == 1:
         p = expit(logits)
         residual = total * p - targets[..., 1:]
@@ -449,13 +451,13 @@ def _value_and_slope(
     return value, slope, p
 
 
-def _derivatives(
+def _student_derivatives(
     theta: np.ndarray, design: np.ndarray, products: np.ndarray | None, targets: np.ndarray, regularization: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Value, gradient and Hessian of each student's objective."""
     n_students, n_outputs, width = theta.shape
     value, slope, p = _value_and_slope(theta, design, targets, regularization)
-    total = _totals(targets)[..., None]
+    total = _sum_over_classes(targets)[..., None]
     if n_outputs == 1:
         weights = (total * p * (1 - p))[..., None]
     else:
@@ -481,14 +483,14 @@ def _derivatives(
 def _newton_step(slope: np.ndarray, curvature: np.ndarray, convex: bool) -> np.ndarray:
     """Solve for the step, after lifting a Hessian with negative eigenvalues to a positive one."""
     flat = slope.reshape(len(slope), -1, 1)
-    if convex or _positive(curvature):
+    if convex or _positive_definite(curvature):
         return -np.linalg.solve(curvature, flat).reshape(slope.shape)
     values, vectors = np.linalg.eigh(curvature)
     lifted = np.maximum(np.abs(values), 1e-6 * np.abs(values).max(axis=1, keepdims=True))
     return -(vectors @ ((np.swapaxes(vectors, 1, 2) @ flat) / lifted[..., None])).reshape(slope.shape)
 
 
-def _positive(curvature: np.ndarray) -> bool:
+def _positive_definite(curvature: np.ndarray) -> bool:
     try:
         np.linalg.cholesky(curvature)
     except np.linalg.LinAlgError:
@@ -513,7 +515,7 @@ def _line_search(
     slack = 8 * np.finfo(float).eps * np.maximum(np.abs(value), 1.0)
     for _ in range(_MOST_HALVINGS):
         trial = theta[waiting] + length[waiting, None, None] * step[waiting]
-        reached = _objective(trial, design, targets[waiting], regularization)
+        reached = _student_objective(trial, design, targets[waiting], regularization)
         limit = value[waiting] + _ARMIJO * length[waiting] * promised[waiting] + slack[waiting]
         waiting = waiting[~(reached <= limit)]
         if not waiting.size:

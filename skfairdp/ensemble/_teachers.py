@@ -92,7 +92,7 @@ def _weight_argument(model: Any) -> str:
     return "sample_weight" if routing_enabled() else f"{model.steps[-1][0]}__sample_weight"
 
 
-def partition(n_rows: int, n_teachers: int, stream: RandomStream) -> list[np.ndarray]:
+def partition_rows(n_rows: int, n_teachers: int, stream: RandomStream) -> list[np.ndarray]:
     """Divide rows among teachers by their index alone: a random permutation, cut into nearly equal parts.
 
     Neither a feature nor a label nor a weight is looked at, so that a row which is replaced by another one stays
@@ -193,7 +193,7 @@ class Teachers:
         ballots = np.repeat(self.constant[:, None], X.shape[0], axis=1)
         undecided = np.flatnonzero(self.constant < 0)
         if isinstance(self.models, list):
-            asked = Parallel(n_jobs=self.n_jobs)(delayed(_ballot)(self.models[i], X) for i in undecided)
+            asked = Parallel(n_jobs=self.n_jobs)(delayed(_predict_as_array)(self.models[i], X) for i in undecided)
             for i, ballot in zip(undecided, asked):
                 ballots[i] = ballot
         elif undecided.size:
@@ -256,7 +256,7 @@ def train_teachers(
                 estimator, read(X[part]), class_indices[part], None if weight is None else weight[part], seed
             )
             if fixed < 0
-            else delayed(_nobody)()
+            else delayed(_one_class_teacher)()
             for part, seed, fixed in zip(voting, seeds, constant)
         )
     elif (constant < 0).any():
@@ -345,9 +345,9 @@ def _train_one(estimator: BaseEstimator, X: Any, class_indices: np.ndarray, weig
     return fit_with_weights(clone_with_seed(estimator, seed, overwrite=True), X, class_indices, weight)
 
 
-def _nobody() -> None:
+def _one_class_teacher() -> None:
     """Stand in for a teacher that knows one class only."""
 
 
-def _ballot(model: Any, X: Any) -> np.ndarray:
+def _predict_as_array(model: Any, X: Any) -> np.ndarray:
     return np.asarray(model.predict(X))

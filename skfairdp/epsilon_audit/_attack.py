@@ -13,8 +13,8 @@ from scipy import sparse
 
 from skfairdp.epsilon_audit._certified_bounds import choose_event
 from skfairdp.epsilon_audit._distinguishers import Score, least_varying_column, train_distinguishers, train_quick
-from skfairdp.epsilon_audit._row_dependence import MAX_ROWS, Run, describe
-from skfairdp.epsilon_audit._worst_case_pairs import pair_that_moves
+from skfairdp.epsilon_audit._row_dependence import MAX_ROWS, Run, describe_outputs
+from skfairdp.epsilon_audit._worst_case_pairs import pair_differing_in_column
 from skfairdp.random import RandomStream, random_stream
 
 # -- drawing releases -------------------------------------------------------------------------------------------------
@@ -252,9 +252,9 @@ class Attack:
             for outputs in draws.blocks(n):
                 self._see(outputs)
                 for name, function in scores.items():
-                    parts[name].append(_apply(function, outputs, name))
+                    parts[name].append(_apply_score(function, outputs, name))
                 if n_described < MAX_ROWS:
-                    described.append(describe(outputs[: MAX_ROWS - n_described]))
+                    described.append(describe_outputs(outputs[: MAX_ROWS - n_described]))
                     n_described += len(described[-1])
             found.append({name: np.concatenate(part) for name, part in parts.items()})
             runs.append(Run(record, np.concatenate(described), draws.rows_per_call))
@@ -280,7 +280,7 @@ class Attack:
             scores.update(train_quick(at_x[: n // 2], at_x_prime[: n // 2], stream))
             at_x, at_x_prime = at_x[n // 2 :], at_x_prime[n // 2 :]
         bounds = [
-            choose_event(_apply(score, at_x, name), _apply(score, at_x_prime, name), alpha, delta)[1]
+            choose_event(_apply_score(score, at_x, name), _apply_score(score, at_x_prime, name), alpha, delta)[1]
             for name, score in scores.items()
         ]
         return max(bounds, default=0.0), outputs[0]
@@ -327,19 +327,19 @@ def most_promising(
     n_each = min(n // (len(attacks) + 1), 2 * _MAX_QUICK_ROWS, attacks[0].room())
     first, outputs = attacks[0].promise(n_each, stream, alpha, delta)
     promises = [first, *(one.promise(n_each, stream, alpha, delta)[0] for one in attacks[1:])]
-    suspect = _suspect(attacks, outputs)
+    suspect = _pair_in_least_varying_column(attacks, outputs)
     if suspect is not None:
         attacks = [*attacks, again(*suspect)]
         promises.append(attacks[-1].promise(n_each, stream, alpha, delta)[0])
     return attacks[int(np.argmax(promises))], len(attacks), n_each * len(attacks)
 
 
-def _suspect(attacks: list[Attack], outputs: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+def _pair_in_least_varying_column(attacks: list[Attack], outputs: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
     """Return the pair that differs in the least varying column alone; None if there is none, or it is there already."""
     pairs = [(one.x, one.x_prime) for one in attacks]
     if outputs.dtype.kind != "f" or outputs.shape[1] != np.size(pairs[0][0]):
         return None
-    pair = pair_that_moves(pairs, least_varying_column(outputs))
+    pair = pair_differing_in_column(pairs, least_varying_column(outputs))
     return None if pair is None or any(np.array_equal(pair[0], x) for x, _ in pairs) else pair
 
 
@@ -347,7 +347,7 @@ def _of_tables(ratio: Callable) -> Callable:
     return lambda outputs, x, x_prime: ratio(outputs, x[np.newaxis], x_prime[np.newaxis])
 
 
-def _apply(function: Score, outputs: np.ndarray, name: str) -> np.ndarray:
+def _apply_score(function: Score, outputs: np.ndarray, name: str) -> np.ndarray:
     values = np.asarray(function(outputs), dtype=float).reshape(-1)
     if len(values) != len(outputs):
         raise ValueError(

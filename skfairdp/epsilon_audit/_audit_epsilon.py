@@ -306,7 +306,7 @@ def audit_epsilon(
 
 def _read_claim(release: Any, claimed: Any, delta: float | None) -> tuple[float | None, float]:
     """Return the claimed epsilon (or None) and the delta to audit at."""
-    guarantee = _receipt(release) if claimed is None or isinstance(claimed, str) else claimed
+    guarantee = _receipt_of_release(release) if claimed is None or isinstance(claimed, str) else claimed
     if isinstance(claimed, str):
         if claimed != "published":
             raise ValueError(f"claimed must be a PrivacyGuarantee, a number, or 'published'; got {claimed!r}.")
@@ -334,7 +334,7 @@ def _read_claim(release: Any, claimed: Any, delta: float | None) -> tuple[float 
     return claim, delta
 
 
-def _receipt(release: Any) -> Any:
+def _receipt_of_release(release: Any) -> Any:
     """Return the guarantee of the release, or of the only step of a pipeline that has one."""
     steps = [step for _, step in release.steps] if hasattr(release, "steps") else []
     if is_mechanism(release) and callable(getattr(release, "guarantee", None)):

@@ -106,7 +106,7 @@ def choose_event(scores_x: np.ndarray, scores_x_prime: np.ndarray, alpha: float,
     n = len(scores_x)
     ordered_x, ordered_x_prime = np.sort(scores_x), np.sort(scores_x_prime)
     values, weights = np.unique(np.concatenate([scores_x, scores_x_prime]), return_counts=True)
-    values = _thin(values, weights)
+    values = _thin_thresholds(values, weights)
     best, best_bound = Event(float(values[0]), True, True), -1.0
     for above in (True, False):
         if above:
@@ -140,7 +140,7 @@ def _most_promising(k_more: np.ndarray, k_less: np.ndarray, n: int, alpha: float
     return np.unique(np.append(top, nearly[np.argmin(k_more[nearly])]))
 
 
-def _thin(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def _thin_thresholds(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Keep at most ``_MAX_THRESHOLDS`` sorted values: both tails, an even sample, and the heaviest atoms."""
     m = len(values)
     if m <= _MAX_THRESHOLDS:

@@ -113,15 +113,15 @@ def _train_endings(outputs: np.ndarray, from_x: np.ndarray, columns: np.ndarray)
     Noise added in floating point lies on a grid that depends on the private value; how fine it is at each
     magnitude shows here. One table serves all values, so that many values that each show a little add up.
     """
-    keys = _endings(outputs[:, columns])
+    keys = _endings_of_doubles(outputs[:, columns])
     counts_x, counts_x_prime = (
         np.bincount(keys[from_x == side].reshape(-1), minlength=_N_ENDINGS) + _ENDING_PRIOR for side in (1, 0)
     )
     ratio = np.log(counts_x / counts_x_prime)
-    return lambda new: ratio[_endings(new[:, columns])].sum(axis=1)
+    return lambda new: ratio[_endings_of_doubles(new[:, columns])].sum(axis=1)
 
 
-def _endings(values: np.ndarray) -> np.ndarray:
+def _endings_of_doubles(values: np.ndarray) -> np.ndarray:
     """Sign and exponent of each double (modulo 64), and how many zeros its fraction ends with, in one number."""
     words = np.ascontiguousarray(values).view(np.int64)
     fraction = words & (2**52 - 1)
@@ -161,7 +161,7 @@ def _train_fisher(
     centre, scale = centre[columns], scale[columns]
 
     def features(new: np.ndarray) -> np.ndarray:
-        return np.clip((finite(new[:, columns]) - centre) / scale, -_OUTLIER, _OUTLIER)
+        return np.clip((finite_outputs(new[:, columns]) - centre) / scale, -_OUTLIER, _OUTLIER)
 
     scaled = features(outputs)
     means = [scaled[from_x == side].mean(axis=0) for side in (1, 0)]
@@ -173,7 +173,7 @@ def _train_fisher(
     return lambda new: features(new) @ weights
 
 
-def finite(outputs: np.ndarray) -> np.ndarray:
+def finite_outputs(outputs: np.ndarray) -> np.ndarray:
     """Replace nan by 0 and infinities by large numbers whose squares are still numbers."""
     return np.nan_to_num(outputs, nan=0.0, posinf=1e150, neginf=-1e150)
 
@@ -197,7 +197,7 @@ def most_different_first(at_x: np.ndarray, at_x_prime: np.ndarray) -> tuple[np.n
     ranking, centre, scale : ndarray of shape (n_values,)
         The columns in this order; the centre and the scale of each column.
     """
-    rows = [finite(side[:_RANKING_ROWS]) for side in (at_x, at_x_prime)]
+    rows = [finite_outputs(side[:_RANKING_ROWS]) for side in (at_x, at_x_prime)]
     centre, scale = robust_scale(np.concatenate(rows))
     one, other = (np.clip((side - centre) / scale, -3, 3) for side in rows)
     shift = np.abs(one.mean(axis=0) - other.mean(axis=0)) + np.abs(one.std(axis=0) - other.std(axis=0))
@@ -206,7 +206,7 @@ def most_different_first(at_x: np.ndarray, at_x_prime: np.ndarray) -> tuple[np.n
 
 def least_varying_column(outputs: np.ndarray) -> int:
     """The column of numeric outputs of one input that varies least; where an implementation saved on noise."""
-    quarter, three_quarters = np.percentile(finite(outputs[:_RANKING_ROWS]), [25, 75], axis=0)
+    quarter, three_quarters = np.percentile(finite_outputs(outputs[:_RANKING_ROWS]), [25, 75], axis=0)
     return int(np.argmin(three_quarters - quarter))
 
 
@@ -254,7 +254,7 @@ def _train_words(outputs: np.ndarray, from_x: np.ndarray) -> Score:
         counts = vectorizer.fit_transform(outputs)
     except ValueError:  # every output is empty
         return lambda new: np.zeros(len(new))
-    model = _logistic(counts, from_x)
+    model = _fit_logistic(counts, from_x)
     return lambda new: model.decision_function(vectorizer.transform(new))
 
 
@@ -264,21 +264,21 @@ def _train_clamped(outputs: np.ndarray, from_x: np.ndarray, columns: np.ndarray)
     For Laplace noise this is the likelihood ratio up to the weights, with its atoms.
     """
     clamp = _Clamp(outputs[:, columns], from_x)
-    model = _logistic(clamp(outputs[:, columns]), from_x)
+    model = _fit_logistic(clamp(outputs[:, columns]), from_x)
     return lambda new: model.decision_function(clamp(new[:, columns]))
 
 
 def _train_scaled(outputs: np.ndarray, from_x: np.ndarray, columns: np.ndarray) -> Score:
     """Robustly scaled values, and values minus their row's mean, which shared noise cannot hide."""
     features = _ScaledFeatures(outputs, from_x, columns)
-    model = _logistic(features(outputs), from_x)
+    model = _fit_logistic(features(outputs), from_x)
     return lambda new: model.decision_function(features(new))
 
 
 def _train_boosted(outputs: np.ndarray, from_x: np.ndarray, columns: np.ndarray, stream: RandomStream) -> Score:
     def features(new: np.ndarray) -> np.ndarray:
         part = new[:, columns]
-        known = finite(new)
+        known = finite_outputs(new)
         centred = known[:, columns] - known.mean(axis=1, keepdims=True)
         return np.concatenate([np.where(np.isinf(part), np.nan, part), lowest_bit(part), centred], axis=1)
 
@@ -291,7 +291,7 @@ def _train_boosted(outputs: np.ndarray, from_x: np.ndarray, columns: np.ndarray,
     return lambda new: model.decision_function(features(new))
 
 
-def _logistic(features, from_x: np.ndarray) -> LogisticRegression:
+def _fit_logistic(features, from_x: np.ndarray) -> LogisticRegression:
     with warnings.catch_warnings():
         # an unconverged distinguisher is still a score, and separable samples are the interesting case
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -302,13 +302,13 @@ class _Clamp:
     """Clamp each column between its medians at x' and at x, scaled to [0, 1]; columns that do not move become 0."""
 
     def __init__(self, outputs: np.ndarray, from_x: np.ndarray):
-        known = finite(outputs)
+        known = finite_outputs(outputs)
         at_x, at_x_prime = (np.median(known[from_x == side], axis=0) for side in (1, 0))
         self._low, self._high = np.minimum(at_x, at_x_prime), np.maximum(at_x, at_x_prime)
         self.gap = self._high - self._low
 
     def __call__(self, outputs: np.ndarray) -> np.ndarray:
-        clamped = np.clip(finite(outputs), self._low, self._high) - self._low
+        clamped = np.clip(finite_outputs(outputs), self._low, self._high) - self._low
         return np.divide(clamped, self.gap, where=self.gap > 0, out=np.zeros_like(clamped))
 
 
@@ -316,7 +316,7 @@ class _ScaledFeatures:
     """What the second logistic regression sees."""
 
     def __init__(self, outputs: np.ndarray, from_x: np.ndarray, columns: np.ndarray):
-        known = finite(outputs)
+        known = finite_outputs(outputs)
         self._columns = columns
         part = known[:, self._columns]
         self._centre, self._scale = robust_scale(part)
@@ -325,7 +325,7 @@ class _ScaledFeatures:
         self._row_clamp = _Clamp(centred, from_x)
 
     def __call__(self, outputs: np.ndarray) -> np.ndarray:
-        known = finite(outputs)
+        known = finite_outputs(outputs)
         part = known[:, self._columns]
         centred = part - known.mean(axis=1, keepdims=True)
         return np.concatenate(

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import gammaln
 
-from skfairdp.epsilon_audit._distinguishers import finite
+from skfairdp.epsilon_audit._distinguishers import finite_outputs
 
 #: Rows that share noise usually stand close together; one more distance is looked for in the data.
 _LAGS = (1, 2, 3, 4)
@@ -54,7 +54,7 @@ class Run:
     rows_per_call: int
 
 
-def describe(outputs: np.ndarray) -> np.ndarray:
+def describe_outputs(outputs: np.ndarray) -> np.ndarray:
     """Describe each output by a few numbers, by a rule that does not depend on the outputs.
 
     Parameters
@@ -75,10 +75,10 @@ def describe(outputs: np.ndarray) -> np.ndarray:
         return counts
     n_values = outputs.shape[1]
     if n_values == 1:
-        return finite(outputs)
+        return finite_outputs(outputs)
     columns = np.unique(np.linspace(0, n_values - 1, min(n_values, _MAX_COLUMNS)).astype(int))
     with np.errstate(invalid="ignore"):  # infinities of both signs
-        return finite(np.column_stack([outputs[:, columns], outputs.sum(axis=1)]))
+        return finite_outputs(np.column_stack([outputs[:, columns], outputs.sum(axis=1)]))
 
 
 def find_dependence(runs: list[Run], alpha: float) -> str | None:
@@ -96,15 +96,15 @@ def find_dependence(runs: list[Run], alpha: float) -> str | None:
     str or None
         What depends on what, in words; None if nothing was found.
     """
-    found = [(reason, independence_bounds(first, second)) for reason, first, second in _questions(runs)]
+    found = [(reason, independence_bounds(first, second)) for reason, first, second in _questions_of_independence(runs)]
     reason, smallest = min(((reason, float(bounds.min())) for reason, bounds in found), key=lambda item: item[1])
     p = sum(bounds.size for _, bounds in found) * smallest
     return f"{reason} (p <= {max(p, 1e-300):.1g})" if p <= alpha else None
 
 
-def _questions(runs: list[Run]) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+def _questions_of_independence(runs: list[Run]) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
     """Yield a reason, and bits of paired outputs as arrays of shape (k, n_pairs)."""
-    bits = [_bits(_with_magnitude(run.rows)) for run in runs]
+    bits = [_bits_above_median(_with_magnitude(run.rows)) for run in runs]
     for i, run in list(enumerate(runs))[-2:]:
         unit = "call" if run.rows_per_call == 1 else "row"
         lags = [(lag, f"{lag} {unit}{'s' if lag > 1 else ''} apart") for lag in _LAGS]
@@ -120,7 +120,7 @@ def _questions(runs: list[Run]) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
             n = min(bits[i].shape[1], bits[j].shape[1])
             yield "outputs at the same place in two calls depend on each other", bits[j][:, :n], bits[i][:, :n]
             if runs[i].record == runs[j].record:
-                both = _bits(np.concatenate([runs[j].rows, runs[i].rows]))
+                both = _bits_above_median(np.concatenate([runs[j].rows, runs[i].rows]))
                 later = np.arange(both.shape[1]) >= len(runs[j].rows)
                 yield "later outputs differ from earlier ones of the same row", later[np.newaxis], both
 
@@ -141,7 +141,7 @@ def _with_magnitude(rows: np.ndarray) -> np.ndarray:
     return np.column_stack([rows, np.abs(rows - np.median(rows, axis=0)).sum(axis=1)])
 
 
-def _bits(rows: np.ndarray) -> np.ndarray:
+def _bits_above_median(rows: np.ndarray) -> np.ndarray:
     """Cut every column at its median, ties on the side that leaves the halves more equal; shape (k, n)."""
     columns = np.ascontiguousarray(rows.T)
     median = np.partition(columns, columns.shape[1] // 2, axis=1)[:, columns.shape[1] // 2][:, np.newaxis]

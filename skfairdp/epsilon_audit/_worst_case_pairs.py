@@ -95,12 +95,12 @@ def _known_pairs(estimator: Any, n_features: int | None, stream: RandomStream) -
     mechanism = getattr(getattr(estimator, "mechanism_", None), "worst_case_pairs", None)
     # a model in front of the mechanism turns inputs into something else, and the mechanism's pairs are of that
     if mechanism is not None and not hasattr(estimator, "predict"):
-        pairs = _ask(mechanism, stream)
+        pairs = _ask_for_pairs(mechanism, stream)
         if width is None or np.size(pairs[0][0]) == width:
             return _check_fitted_width(pairs, n_features)
     own = getattr(estimator, "worst_case_pairs", None)
     if own is not None:
-        return _check_fitted_width(_ask(own, stream), n_features)
+        return _check_fitted_width(_ask_for_pairs(own, stream), n_features)
     one = getattr(estimator, "_worst_case_pair", None)
     if one is not None:
         return [one(_check_width(width if n_features is None else n_features))]
@@ -116,7 +116,7 @@ def _known_pairs(estimator: Any, n_features: int | None, stream: RandomStream) -
     return _known_pairs(fitted, width, stream)
 
 
-def _ask(method: Callable, stream: RandomStream) -> list[Pair]:
+def _ask_for_pairs(method: Callable, stream: RandomStream) -> list[Pair]:
     """Ask for pairs, and lend our stream to a method that draws some of them."""
     return method(stream=stream) if "stream" in signature(method).parameters else method()
 
@@ -127,7 +127,7 @@ def _is_privatizer(estimator: Any) -> bool:
     return isinstance(estimator, preprocessing.LaplacePrivatizer | preprocessing.GaussianPrivatizer)
 
 
-def pair_that_moves(pairs: list[Pair], column: int) -> Pair | None:
+def pair_differing_in_column(pairs: list[Pair], column: int) -> Pair | None:
     """Return a pair that differs in the given column alone: one of the pairs, with two columns exchanged.
 
     Normalisations do not depend on the order of the columns, so this pair is as far apart. None if no pair differs in

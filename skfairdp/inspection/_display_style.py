@@ -35,14 +35,14 @@ def axes_of(ax: Any = None) -> Any:
     return ax
 
 
-def quieten(ax: Any) -> None:
+def quieten_axes(ax: Any) -> None:
     """Remove the frame where it says nothing, and lay a faint grid behind the data."""
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(True, color="0.9", linewidth=0.8)
     ax.set_axisbelow(True)
 
 
-def shortened(text: Any, most: int = 24) -> str:
+def shortened_label(text: Any, most: int = 24) -> str:
     """Write a label of at most ``most`` characters, none of which moves what follows."""
     shown = "".join(character if character.isprintable() else "�" for character in str(text))
     return shown if len(shown) <= most else shown[: most - 1] + "…"
@@ -77,7 +77,7 @@ def label_points(ax: Any, points: Sequence[tuple[float, float]], labels: Sequenc
     frame = ax.get_window_extent()
     taken = [np.array([x - 7 * unit, y - 7 * unit, x + 7 * unit, y + 7 * unit]) for x, y in places]
     for (x, y), point, text in zip(places, points, labels):
-        note = ax.annotate(shortened(text), point, xytext=(0, 0), textcoords="offset points")
+        note = ax.annotate(shortened_label(text), point, xytext=(0, 0), textcoords="offset points")
         note.set_in_layout(False)
         extent = note.get_window_extent()
         best_cost, best_box = None, taken[0]

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from skfairdp.inspection._display_style import axes_of, colour_of, marker_of, quieten, shortened
+from skfairdp.inspection._display_style import axes_of, colour_of, marker_of, quieten_axes, shortened_label
 from skfairdp.metrics import group_rates
 
 _NAMES = {"tpr": "true positive rate", "fpr": "false positive rate", "selection_rate": "selection rate"}
@@ -220,16 +220,16 @@ class GroupRatesDisplay:
                     lower.append(row["value"] - row["lower"])
                     upper.append(row["upper"] - row["value"])
             style = {"color": colour_of(number), "marker": marker_of(number), "markersize": 7, "linestyle": "none"}
-            ax.errorbar(values, places, xerr=[lower, upper], elinewidth=2.2, label=shortened(model), **style)
+            ax.errorbar(values, places, xerr=[lower, upper], elinewidth=2.2, label=shortened_label(model), **style)
         names = iter(self.rates)
-        texts = [_NAMES.get(rate := next(names), rate) if tick is None else shortened(tick) for tick in ticks]
+        texts = [_NAMES.get(rate := next(names), rate) if tick is None else shortened_label(tick) for tick in ticks]
         ax.set_yticks(range(len(ticks)), texts)
         for tick, text in zip(ticks, ax.get_yticklabels()):
             text.set_fontweight("bold" if tick is None else "normal")
         ax.tick_params(axis="y", length=0)
         ax.set_ylim(len(ticks) - 0.4, -0.6)
         ax.set_xlim(-0.02, 1.02)
-        quieten(ax)
+        quieten_axes(ax)
         ax.grid(False, axis="y")
         ax.spines["left"].set_visible(False)
         ax.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, 1.0), ncols=len(models))
@@ -259,6 +259,6 @@ class GroupRatesDisplay:
         ax.set_xlim(-0.5, len(self.rates) - 0.5)
         ax.set_ylim(-0.02, 1.02)
         ax.set_ylabel(f"rate (positive class: {self.pos_label})")
-        quieten(ax)
+        quieten_axes(ax)
         ax.grid(False, axis="x")
         ax.legend(title=" x ".join(self.names), frameon=False)

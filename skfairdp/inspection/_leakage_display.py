@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from skfairdp.inspection._display_style import COLOURS, axes_of, quieten, shortened
+from skfairdp.inspection._display_style import COLOURS, axes_of, quieten_axes, shortened_label
 from skfairdp.metrics import leakage_report
 
 
@@ -116,12 +116,12 @@ class LeakageDisplay:
             ha="right" if majority > 0.7 else "left" if majority < 0.3 else "center",
             fontweight="bold",
         )
-        ax.set_yticks(places, [shortened(label) for label in self.labels])
+        ax.set_yticks(places, [shortened_label(label) for label in self.labels])
         ax.tick_params(axis="y", length=0)
         ax.set_ylim(len(self.table) - 0.5, -0.5)
         ax.set_xlim(0, 1.08)  # room for the percentage of a bar that fills the axis
         ax.set_xticks([0, 0.2, 0.4, 0.6, 0.8, 1])
-        quieten(ax)
+        quieten_axes(ax)
         ax.grid(False, axis="y")
         ax.spines["left"].set_visible(False)
         self.ax_, self.figure_ = ax, ax.figure

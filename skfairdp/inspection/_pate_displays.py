@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from skfairdp.ensemble import PATEFairness
-from skfairdp.inspection._display_style import PanelDisplay, colour_of, marker_of, quieten
+from skfairdp.inspection._display_style import PanelDisplay, colour_of, marker_of, quieten_axes
 
 _AXIS_LABELS = {
     "regularization": "regularisation (lambda)",
@@ -67,7 +67,7 @@ class PATESweepDisplay(PanelDisplay):
         -------
         PATESweepDisplay
         """
-        return cls(_sweep(analyses, parameter), parameter=parameter).plot(ax=ax)
+        return cls(_sweep_table(analyses, parameter), parameter=parameter).plot(ax=ax)
 
     def plot(self, ax: Any = None) -> "PATESweepDisplay":
         """Draw.
@@ -83,11 +83,11 @@ class PATESweepDisplay(PanelDisplay):
             This object.
         """
         axes = self._panels(ax, 3)
-        _series(axes[0], self.table, self.parameter, "sensitivity", 0, None)
-        for number, group in enumerate(_groups(self.table)):
-            _series(axes[1], self.table, self.parameter, f"risk {group}", number, group)
-        _series(axes[2], self.table, self.parameter, "accuracy", 0, None)
-        ticks = _finite(self.table[self.parameter])
+        _plot_series(axes[0], self.table, self.parameter, "sensitivity", 0, None)
+        for number, group in enumerate(_group_names(self.table)):
+            _plot_series(axes[1], self.table, self.parameter, f"risk {group}", number, group)
+        _plot_series(axes[2], self.table, self.parameter, "accuracy", 0, None)
+        ticks = _finite_values(self.table[self.parameter])
         for panel, label in zip(axes, ("model sensitivity", "excessive risk", "accuracy")):
             _label_panel(panel, self.parameter, label, ticks=None if self.parameter == "n_teachers" else ticks)
         axes[1].axhline(0, color="0.6", linewidth=0.8)
@@ -137,11 +137,11 @@ class SoftLabelDisplay(PanelDisplay):
         -------
         SoftLabelDisplay
         """
-        found = _checked(analyses)
+        found = _check_analyses(analyses)
         kinds = list(dict.fromkeys(one.labels for one in found))
-        return cls({kind: _sweep([one for one in found if one.labels == kind], "epsilon") for kind in kinds}).plot(
-            ax=ax
-        )
+        return cls(
+            {kind: _sweep_table([one for one in found if one.labels == kind], "epsilon") for kind in kinds}
+        ).plot(ax=ax)
 
     def plot(self, ax: Any = None) -> "SoftLabelDisplay":
         """Draw.
@@ -158,11 +158,11 @@ class SoftLabelDisplay(PanelDisplay):
         """
         axes = self._panels(ax, 3)
         for number, (kind, table) in enumerate(self.tables.items()):
-            _series(axes[0], table, "epsilon", "sensitivity", number, kind)
-            for line, group in zip(("-", "--", ":", "-."), _groups(table)):
-                _series(axes[1], table, "epsilon", f"risk {group}", number, f"{kind}, {group}", line=line)
-            _series(axes[2], table, "epsilon", "accuracy", number, kind)
-        ticks = _finite(pd.concat([table["epsilon"] for table in self.tables.values()]))
+            _plot_series(axes[0], table, "epsilon", "sensitivity", number, kind)
+            for line, group in zip(("-", "--", ":", "-."), _group_names(table)):
+                _plot_series(axes[1], table, "epsilon", f"risk {group}", number, f"{kind}, {group}", line=line)
+            _plot_series(axes[2], table, "epsilon", "accuracy", number, kind)
+        ticks = _finite_values(pd.concat([table["epsilon"] for table in self.tables.values()]))
         for panel, label in zip(axes, ("model sensitivity", "excessive risk", "accuracy")):
             _label_panel(panel, "epsilon", label, ticks=ticks)
             panel.legend(frameon=False, fontsize="small")
@@ -170,12 +170,12 @@ class SoftLabelDisplay(PanelDisplay):
         return self
 
 
-def _sweep(analyses: Iterable[PATEFairness], parameter: str) -> pd.DataFrame:
+def _sweep_table(analyses: Iterable[PATEFairness], parameter: str) -> pd.DataFrame:
     """Collect what the panels show, one line per analysis, in the order of the setting."""
     if parameter not in _AXIS_LABELS:
         raise ValueError(f"parameter must be one of {sorted(_AXIS_LABELS)}; got {parameter!r}.")
     lines = []
-    for one in _checked(analyses):
+    for one in _check_analyses(analyses):
         line: dict[str, Any] = {
             parameter: getattr(one, parameter),
             "sensitivity": one.sensitivity["mean"],
@@ -190,15 +190,15 @@ def _sweep(analyses: Iterable[PATEFairness], parameter: str) -> pd.DataFrame:
     return pd.DataFrame(lines).sort_values(parameter, kind="stable", ignore_index=True)
 
 
-def _finite(values: pd.Series) -> np.ndarray:
+def _finite_values(values: pd.Series) -> np.ndarray:
     return np.unique(values[np.isfinite(values)])
 
 
-def _groups(table: pd.DataFrame) -> Sequence[str]:
+def _group_names(table: pd.DataFrame) -> Sequence[str]:
     return [name[len("risk ") :] for name in table.columns if name.startswith("risk ")]
 
 
-def _series(
+def _plot_series(
     ax: Any, table: pd.DataFrame, parameter: str, quantity: str, number: int, label: str | None, line: str = "-"
 ) -> None:
     errors = quantity.replace("risk ", "risk_se ") if quantity.startswith("risk ") else f"{quantity}_se"
@@ -259,7 +259,7 @@ class FlippingDisplay(PanelDisplay):
         -------
         FlippingDisplay
         """
-        found = sorted(_checked(analyses), key=lambda one: one.n_teachers)
+        found = sorted(_check_analyses(analyses), key=lambda one: one.n_teachers)
         lines = []
         for one in found:
             p = one.rows["flipping_probability"]
@@ -289,7 +289,7 @@ class FlippingDisplay(PanelDisplay):
         axes[0].set_ylim(bottom=0)
         axes[0].legend(frameon=False)
         _label_panel(axes[0], "n_teachers", "flipping probability")
-        _scatter(axes[1], self.rows, "norm", "gradient_norm", "input norm", "gradient norm")
+        _scatter_rows(axes[1], self.rows, "norm", "gradient_norm", "input norm", "gradient norm")
         return self
 
 
@@ -376,7 +376,7 @@ class InputNormDisplay(PanelDisplay):
         axes[0].set_yscale("log")
         axes[0].legend(frameon=False)
         _label_panel(axes[0], "mean input norm of the rows trained on", "model sensitivity")
-        _scatter(axes[1], self.rows, "norm", "risk", "input norm", "excessive risk", rho=self.rho)
+        _scatter_rows(axes[1], self.rows, "norm", "risk", "input norm", "excessive risk", rho=self.rho)
         return self
 
 
@@ -443,12 +443,14 @@ class BoundaryDisplay(PanelDisplay):
         """
         axes = self._panels(ax, 2)
         flipping, closeness = "flipping probability", "closeness to the boundary"
-        _scatter(axes[0], self.rows, "closeness", "flipping_probability", closeness, flipping, rho=self.rho[0])
-        _scatter(axes[1], self.rows, "flipping_probability", "risk", flipping, "excessive risk", rho=self.rho[1])
+        _scatter_rows(axes[0], self.rows, "closeness", "flipping_probability", closeness, flipping, rho=self.rho[0])
+        _scatter_rows(axes[1], self.rows, "flipping_probability", "risk", flipping, "excessive risk", rho=self.rho[1])
         return self
 
 
-def _scatter(ax: Any, rows: pd.DataFrame, x: str, y: str, x_label: str, y_label: str, rho: float | None = None) -> None:
+def _scatter_rows(
+    ax: Any, rows: pd.DataFrame, x: str, y: str, x_label: str, y_label: str, rho: float | None = None
+) -> None:
     # In the order of their names, so that a group has one colour in every panel.
     names = sorted(rows["group"].unique(), key=str) if "group" in rows else [None]
     parts = [
@@ -472,7 +474,7 @@ def _scatter(ax: Any, rows: pd.DataFrame, x: str, y: str, x_label: str, y_label:
     _label_panel(ax, x_label, y_label)
 
 
-def _checked(analyses: Iterable[PATEFairness]) -> list[PATEFairness]:
+def _check_analyses(analyses: Iterable[PATEFairness]) -> list[PATEFairness]:
     found = list(analyses)
     if not found:
         raise ValueError("analyses must hold at least one PATEFairness; got none.")
@@ -487,4 +489,4 @@ def _label_panel(ax: Any, x_label: str, y_label: str, *, ticks: Any = None) -> N
         ax.minorticks_off()
     ax.set_xlabel(_AXIS_LABELS.get(x_label, x_label))
     ax.set_ylabel(y_label)
-    quieten(ax)
+    quieten_axes(ax)

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from skfairdp.inspection._display_style import axes_of, colour_of, marker_of, quieten
+from skfairdp.inspection._display_style import axes_of, colour_of, marker_of, quieten_axes
 
 
 class PrivacyCurveDisplay:
@@ -135,7 +135,7 @@ class PrivacyCurveDisplay:
         ax.minorticks_off()
         ax.set_xlabel("epsilon (exact)")
         ax.set_ylabel("share correct")
-        quieten(ax)
+        quieten_axes(ax)
         ax.legend(frameon=False)
         self.ax_, self.figure_ = ax, ax.figure
         return self

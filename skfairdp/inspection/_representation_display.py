@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from skfairdp._validation import check_sensitive_features
-from skfairdp.inspection._display_style import PanelDisplay, colour_of, marker_of, quieten
+from skfairdp.inspection._display_style import PanelDisplay, colour_of, marker_of, quieten_axes
 from skfairdp.random import random_stream
 
 
@@ -93,7 +93,9 @@ class RepresentationDisplay(PanelDisplay):
         groups = check_sensitive_features(sensitive_features, next(iter(shapes.values()))[0], intersection=True)
         stream = random_stream(random_state)
         shown = np.sort(stream.generator.permutation(len(groups.indices))[:max_points])
-        points = {title: _reduce(array[shown], method, stream.seed()) for title, array in arrays.items()}
+        points = {
+            title: _reduce_to_two_dimensions(array[shown], method, stream.seed()) for title, array in arrays.items()
+        }
         display = cls(points, groups.indices[shown, 0], groups.labels[0], name=groups.names[0])
         return display.plot(ax=ax)
 
@@ -124,7 +126,7 @@ class RepresentationDisplay(PanelDisplay):
                     marker=marker_of(number),
                     label=str(label),
                 )
-            quieten(panel)
+            quieten_axes(panel)
             panel.set_title(title)
             panel.set_xticks([])
             panel.set_yticks([])
@@ -132,7 +134,7 @@ class RepresentationDisplay(PanelDisplay):
         return self
 
 
-def _reduce(array: np.ndarray, method: Any, seed: int) -> np.ndarray:
+def _reduce_to_two_dimensions(array: np.ndarray, method: Any, seed: int) -> np.ndarray:
     if array.shape[1] <= 2 and isinstance(method, str):
         return np.column_stack([array, np.zeros((len(array), 2 - array.shape[1]))])
     if method == "pca":

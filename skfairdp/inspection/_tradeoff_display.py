@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from skfairdp.inspection._display_style import COLOUR_MAP, COLOURS, axes_of, label_points, quieten
-from skfairdp.model_selection import Metric, Results, undominated
+from skfairdp.inspection._display_style import COLOUR_MAP, COLOURS, axes_of, label_points, quieten_axes
+from skfairdp.model_selection import Metric, Results, undominated_rows
 
 
 class TradeoffDisplay:
@@ -70,7 +70,7 @@ class TradeoffDisplay:
         self.private = private
         self.shown = np.isfinite(accuracy.score) & np.isfinite(fairness.score)
         self.front = np.zeros(len(self.shown), dtype=bool)
-        self.front[self.shown] = undominated(np.column_stack([accuracy.score, fairness.score])[self.shown])
+        self.front[self.shown] = undominated_rows(np.column_stack([accuracy.score, fairness.score])[self.shown])
 
     @classmethod
     def from_cv_results(
@@ -228,7 +228,7 @@ class TradeoffDisplay:
                 linewidths=0.5,
                 zorder=2,
             )
-            ax.figure.colorbar(points, ax=ax, label=_readable(self.colour.name))
+            ax.figure.colorbar(points, ax=ax, label=_readable_name(self.colour.name))
         if self.chosen is not None:
             ax.scatter(
                 x[self.chosen],
@@ -240,10 +240,10 @@ class TradeoffDisplay:
                 zorder=3,
                 label="chosen",
             )
-        ax.set_xlabel(_readable(self.accuracy.name))
-        ax.set_ylabel(f"{_readable(self.fairness.name)}{' (smaller is fairer)' if self.fairness.negated else ''}")
+        ax.set_xlabel(_readable_name(self.accuracy.name))
+        ax.set_ylabel(f"{_readable_name(self.fairness.name)}{' (smaller is fairer)' if self.fairness.negated else ''}")
         ax.margins(0.12)
-        quieten(ax)
+        quieten_axes(ax)
         ax.legend(frameon=False)
         if self.labels is not None:
             shown = np.flatnonzero(self.shown)
@@ -259,6 +259,6 @@ def _as_read(results: Results, name: str) -> Metric:
     return Metric(name, np.abs(metric.value), False) if finite.size and (finite <= 0).all() else metric
 
 
-def _readable(name: str) -> str:
+def _readable_name(name: str) -> str:
     words = name.removeprefix("mean_test_").removeprefix("param_").split("__")[-1].split("_")
     return " ".join(word.upper() if word in ("tpr", "fpr", "grms", "mdl") else word for word in words)

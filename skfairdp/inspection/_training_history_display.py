@@ -4,7 +4,7 @@ from typing import Any
 
 import pandas as pd
 
-from skfairdp.inspection._display_style import axes_of, colour_of, quieten
+from skfairdp.inspection._display_style import axes_of, colour_of, quieten_axes
 
 _SERIES = {
     "classifier_loss": ("classifier", "-"),
@@ -85,6 +85,6 @@ class TrainingHistoryDisplay:
             ax.axhline(chance, color="0.5", linewidth=1, label="adversary at chance")
         ax.set(xlabel="epoch", ylabel="cross-entropy (nats)")
         ax.legend(frameon=False)
-        quieten(ax)
+        quieten_axes(ax)
         self.ax_, self.figure_ = ax, ax.figure
         return self

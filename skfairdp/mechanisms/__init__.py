@@ -28,6 +28,7 @@ from skfairdp.mechanisms._fixed_point_bits import (
 )
 from skfairdp.mechanisms._gaussian_mechanism import (
     GaussianMechanism,
+    GaussianNoise,
     gaussian_mechanism,
     gaussian_release,
     rounded_gaussian,
@@ -59,6 +60,7 @@ __all__ = [
     "CodeMechanism",
     "FixedPointBits",
     "GaussianMechanism",
+    "GaussianNoise",
     "LaplaceMechanism",
     "Mechanism",
     "OpenMechanism",

@@ -102,7 +102,7 @@ class BitMechanism(Mechanism):
 
         Bits are randomised independently and any two rows of bits are neighbours, so the losses add.
         """
-        return _total(Counter(zip(self.one_to_one.tolist(), self.zero_to_one.tolist())))
+        return _summed_loss(Counter(zip(self.one_to_one.tolist(), self.zero_to_one.tolist())))
 
     def check(self, bits: np.ndarray) -> None:
         """Check shape and type, and that bits are bits."""
@@ -120,7 +120,7 @@ class BitMechanism(Mechanism):
         noisy = np.empty(bits.shape, dtype=np.uint8)
         step = max(1, BLOCK_BITS // self.n_bits)
         for start in range(0, len(bits), step):
-            noisy[start : start + step] = _respond(bits[start : start + step], self, stream)
+            noisy[start : start + step] = _randomise_block(bits[start : start + step], self, stream)
         return noisy
 
     def worst_bits(self) -> np.ndarray:
@@ -178,12 +178,12 @@ def _log_ratio(a: int, b: int) -> float:
     return math.log1p((a - b) / b) if a >= b else -math.log1p((b - a) / a)
 
 
-def _total(pairs: Counter[tuple[int, int]]) -> float:
+def _summed_loss(pairs: Counter[tuple[int, int]]) -> float:
     """Sum the losses of bits, given how often each pair of counts occurs; the same pairs give the same float."""
     return math.fsum(n * bit_loss(p, q) for (p, q), n in pairs.items()) * _ROUND_UP
 
 
-def threshold(logit: float, *, up: bool) -> int:
+def rounded_logistic_count(logit: float, *, up: bool) -> int:
     """Round ``2**64 / (1 + exp(-logit))`` up or down to a count from 1 to ``2**64 - 1``.
 
     Small and large logits keep their relative precision: the count is built from
@@ -204,7 +204,7 @@ def threshold(logit: float, *, up: bool) -> int:
 def bit_counts(logit_p: float, logit_q: float) -> tuple[int, int]:
     """Counts of ``p`` and ``q`` given as logits, each rounded towards the other: the loss never grows."""
     up = logit_p < logit_q
-    return threshold(logit_p, up=up), threshold(logit_q, up=not up)
+    return rounded_logistic_count(logit_p, up=up), rounded_logistic_count(logit_q, up=not up)
 
 
 def bit_mechanism_from_logits(logit_p: np.ndarray, logit_q: np.ndarray) -> BitMechanism:
@@ -233,7 +233,7 @@ def logits_loss(levels: Iterable[tuple[float, float, int]]) -> float:
     pairs: Counter[tuple[int, int]] = Counter()
     for a, b, n in levels:
         pairs[bit_counts(a, b)] += n
-    return _total(pairs)
+    return _summed_loss(pairs)
 
 
 def largest_within(loss: Callable[[float], float], epsilon: float, low: float, high: float) -> float:
@@ -278,14 +278,14 @@ def randomised_response(bits: np.ndarray, mechanism: BitMechanism, stream: Rando
     return mechanism.release(np.asarray(bits), stream)
 
 
-def _respond(bits: np.ndarray, mechanism: BitMechanism, stream: RandomStream) -> np.ndarray:
+def _randomise_block(bits: np.ndarray, mechanism: BitMechanism, stream: RandomStream) -> np.ndarray:
     """Randomise one block."""
     top_p = (mechanism.one_to_one >> np.uint64(56)).astype(np.uint8)
     top_q = (mechanism.zero_to_one >> np.uint64(56)).astype(np.uint8)
     bits = bits.view(np.uint8)
     limits = bits * (top_p - top_q)  # arithmetic modulo 256: q + (p - q) is p again
     limits += top_q
-    words = _bytes(bits.size, stream).reshape(bits.shape)
+    words = _random_bytes(bits.size, stream).reshape(bits.shape)
     noisy = words < limits
     ties = np.flatnonzero(words == limits)
     if ties.size:
@@ -301,7 +301,7 @@ def bernoulli(n: int, count: int, stream: RandomStream) -> np.ndarray:
         raise ValueError(f"count must be an integer from 0 to 2**64; got {count!r}.")
     if count in (0, TWO_64):
         return np.full(n, count == TWO_64)
-    words = _bytes(n, stream)
+    words = _random_bytes(n, stream)
     drawn = words < np.uint8(count >> 56)
     ties = np.flatnonzero(words == np.uint8(count >> 56))
     if ties.size:
@@ -309,7 +309,7 @@ def bernoulli(n: int, count: int, stream: RandomStream) -> np.ndarray:
     return drawn
 
 
-def _bytes(n: int, stream: RandomStream) -> np.ndarray:
+def _random_bytes(n: int, stream: RandomStream) -> np.ndarray:
     return stream.uint64(-(-n // 8)).view(np.uint8)[:n]
 
 
@@ -477,7 +477,7 @@ def ome_mechanism(epsilon: float, n_bits: int, randomization_factor: float | Non
             )
         if spent < epsilon * (1 - 1e-9):
             x = largest_within(lambda x: logits_loss(_ome_levels(log_factor, x, n_bits)), epsilon, x, x + LARGEST_LOGIT)
-    return _alternating(log_factor, -3 * log_factor, -(log_factor + x), n_bits)
+    return _alternating_bit_mechanism(log_factor, -3 * log_factor, -(log_factor + x), n_bits)
 
 
 def published_bit_mechanism(
@@ -509,12 +509,12 @@ def published_bit_mechanism(
     3451.39
     """
     if protocol == "ome":
-        return _alternating(*ome_logits(epsilon, n_bits, randomization_factor), n_bits)
+        return _alternating_bit_mechanism(*ome_logits(epsilon, n_bits, randomization_factor), n_bits)
     if protocol not in ("sue", "oue"):
         raise ValueError(f"protocol must be 'ome', 'oue' or 'sue' to have published rates; got {protocol!r}.")
     p, q = (sue_logits if protocol == "sue" else oue_logits)(epsilon, 2 * n_features)
     return bit_mechanism_from_logits(np.full(n_bits, p), np.full(n_bits, q))
 
 
-def _alternating(even: float, odd: float, q: float, n_bits: int) -> BitMechanism:
+def _alternating_bit_mechanism(even: float, odd: float, q: float, n_bits: int) -> BitMechanism:
     return bit_mechanism_from_logits(np.where(np.arange(n_bits) % 2 == 0, even, odd), np.full(n_bits, q))

@@ -12,7 +12,7 @@ import numpy as np
 
 from skfairdp._validation import check_epsilon
 from skfairdp.accounting import REPLACE_ONE_RECORD
-from skfairdp.mechanisms._laplace_mechanism import GREATEST_SCALE, LEAST_SCALE, laplace_noise, laplace_scale
+from skfairdp.mechanisms._laplace_mechanism import GREATEST_SCALE, LEAST_SCALE, laplace_scale, laplace_tables
 from skfairdp.mechanisms._mechanism import Mechanism, check_columns
 from skfairdp.random import RandomStream
 
@@ -72,7 +72,7 @@ class BoundedSums(Mechanism):
         sums = self._sums(X)
         if self.scale > 0:
             noise = np.empty(sums.size, dtype=np.int64)
-            laplace_noise(self.scale).fill(noise, stream)
+            laplace_tables(self.scale).fill(noise, stream)
             sums = sums + noise.reshape(sums.shape)
         return sums / _GRID
 

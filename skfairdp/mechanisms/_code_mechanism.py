@@ -73,7 +73,7 @@ class CodeMechanism(Mechanism):
             Codes, from 0 to ``n_codes - 1``.
         """
         self.check(s)
-        cumulative = _cumulative(s)
+        cumulative = _cumulative_probabilities(s)
         word = stream.uint64(len(cumulative)) >> np.uint64(1)
         codes = np.zeros(len(cumulative), dtype=np.intp)
         for c in range(self.n_codes - 1):
@@ -104,7 +104,7 @@ class CodeMechanism(Mechanism):
         return first - second
 
     def _log_weights(self, s: np.ndarray) -> np.ndarray:
-        cumulative = _cumulative(s)
+        cumulative = _cumulative_probabilities(s)
         risen = self._rise(cumulative)
         risen[:, -1] = self.spread
         return np.log(np.diff(risen, axis=1, prepend=np.uint64(0)).astype(np.float64) + self.floor)
@@ -184,7 +184,7 @@ def code_probabilities(s: np.ndarray, epsilon: float) -> np.ndarray:
     array([[0.731059, 0.268941]])
     """
     epsilon = check_epsilon(epsilon)
-    cumulative = _cumulative(s)
+    cumulative = _cumulative_probabilities(s)
     share = np.diff(cumulative, axis=1, prepend=0.0)
     # Numerator and denominator are divided by e^epsilon, which may overflow.
     low = math.exp(-epsilon)
@@ -219,20 +219,20 @@ def draw_codes(s: np.ndarray, epsilon: float, stream: RandomStream) -> np.ndarra
     >>> bool(abs(codes.mean() - 0.880797) < 0.01)
     True
     """
-    s = _matrix(s)
+    s = _check_code_probabilities(s)
     return code_mechanism(s.shape[1], float(epsilon)).release(s, stream)
 
 
-def _matrix(s: np.ndarray) -> np.ndarray:
+def _check_code_probabilities(s: np.ndarray) -> np.ndarray:
     s = np.asarray(s, dtype=np.float64)
     if s.ndim != 2 or s.shape[1] < 2:
         raise ValueError(f"s must have shape (n_samples, n_codes) with at least 2 codes; got shape {s.shape}.")
     return s
 
 
-def _cumulative(s: np.ndarray) -> np.ndarray:
+def _cumulative_probabilities(s: np.ndarray) -> np.ndarray:
     """Running sums of each row, scaled to end at exactly 1; monotone in floating point."""
-    s = _matrix(s)
+    s = _check_code_probabilities(s)
     largest = s.max(axis=1, initial=0.0)
     with np.errstate(invalid="ignore"):
         sound = np.isfinite(s).all(axis=1) & (s.min(axis=1, initial=0.0) >= 0) & (largest > 0)

@@ -380,15 +380,15 @@ def posterior_means(gains: np.ndarray, n_integer_bits: int, prior: str) -> np.nd
     array([-0.398942,  0.398942])
     """
     gains = np.asarray(gains, dtype=np.float64)
-    mass, moment = _cells(len(gains), n_integer_bits, prior)
+    mass, moment = _prior_of_cells(len(gains), n_integer_bits, prior)
     shape = (2,) * len(gains)
     mass, moment = mass.reshape(shape), moment.reshape(shape)
     for k, gain in enumerate(gains):
-        mass, moment = (_through(cells, gain, k) for cells in (mass, moment))
+        mass, moment = (_randomise_bit_of_table(cells, gain, k) for cells in (mass, moment))
     return np.divide(moment, mass, out=np.zeros(shape), where=mass > 0).ravel()
 
 
-def _cells(n_leading: int, n_integer_bits: int, prior: str) -> tuple[np.ndarray, np.ndarray]:
+def _prior_of_cells(n_leading: int, n_integer_bits: int, prior: str) -> tuple[np.ndarray, np.ndarray]:
     """Prior mass, and mass times mean, of each cell of the leading bits."""
     n_cells = 1 << n_leading
     width = 2 * bit_weights(n_integer_bits, 1)[0] / n_cells
@@ -405,7 +405,7 @@ def _cells(n_leading: int, n_integer_bits: int, prior: str) -> tuple[np.ndarray,
     return ndtr(high) - ndtr(low), density[:-1] - density[1:]
 
 
-def _through(cells: np.ndarray, gain: float, axis: int) -> np.ndarray:
+def _randomise_bit_of_table(cells: np.ndarray, gain: float, axis: int) -> np.ndarray:
     """Send one bit of a table through randomised response."""
     keep, flip = (1 + gain) / 2, (1 - gain) / 2
     return keep * cells + flip * np.flip(cells, axis)

@@ -111,7 +111,7 @@ def rounded_gaussian(size: int | tuple[int, ...], scale: float, stream: RandomSt
     noise = GaussianNoise(scale)
     if scale > TABLE_SCALE:
         noise = GaussianNoise.at_least(scale)
-        noise = replace(noise, table_scale=scale / spread(noise.factor, noise.levels))
+        noise = replace(noise, table_scale=scale / scale_of_level_sum(noise.factor, noise.levels))
     noise.fill(out.reshape(-1), stream)
     return out
 
@@ -135,16 +135,16 @@ class GaussianNoise:
     @property
     def scale(self) -> float:
         """The standard deviation before rounding."""
-        return self.table_scale * spread(self.factor, self.levels)
+        return self.table_scale * scale_of_level_sum(self.factor, self.levels)
 
     @classmethod
     def at_least(cls, scale: float) -> "GaussianNoise":
         """Choose the least sum over the largest table whose scale is at least ``scale``, and above ``TABLE_SCALE``."""
         levels = 2
-        while TABLE_SCALE * spread(_FACTOR, levels) < scale:
+        while TABLE_SCALE * scale_of_level_sum(_FACTOR, levels) < scale:
             levels += 1
         factor = 2
-        while TABLE_SCALE * spread(factor, levels) < scale:
+        while TABLE_SCALE * scale_of_level_sum(factor, levels) < scale:
             factor += 1
         return cls(TABLE_SCALE, factor, levels)
 
@@ -162,7 +162,7 @@ class GaussianNoise:
                 part += fresh
 
 
-def spread(factor: int, levels: int) -> float:
+def scale_of_level_sum(factor: int, levels: int) -> float:
     """Compute the scale of a sum of several levels, in units of the table's scale."""
     return math.sqrt(sum(factor ** (2 * level) for level in range(levels)))
 
@@ -192,7 +192,7 @@ def _rounded_normal_masses(scale: float) -> list[Decimal]:
     with localcontext(Context(prec=_DIGITS)):
         h = 1 / Decimal(scale)
         # phi(z_k) by recurrence: the ratio of neighbours itself falls by a constant factor.
-        density = h / (2 * _pi()).sqrt()
+        density = h / (2 * _decimal_pi()).sqrt()
         step, fall = (-h * h / 2).exp(), (-h * h).exp()
         average = _cell_average(h)
         masses = []
@@ -228,7 +228,7 @@ def _cell_average(h: Decimal) -> list[Decimal]:
     return coefficients[::-1]
 
 
-def _pi() -> Decimal:
+def _decimal_pi() -> Decimal:
     """Compute pi by Machin's formula in the current precision."""
 
     def arctan_of_inverse(x: int) -> Decimal:
@@ -408,7 +408,7 @@ def _plan_table(epsilon: float, delta: float, n_features: int) -> tuple[int, Gau
     while mu > most:  # few different tables, so that they are made once
         most *= 2
         table_scale = float(math.floor(TABLE_REACH / (11 + most)))
-    return _radius(table_scale, mu), GaussianNoise(table_scale)
+    return _grid_radius(table_scale, mu), GaussianNoise(table_scale)
 
 
 def _plan_sum(epsilon: float, delta: float, n_features: int, enough: int) -> tuple[int, GaussianNoise]:
@@ -427,9 +427,9 @@ def _plan_sum(epsilon: float, delta: float, n_features: int, enough: int) -> tup
             "raise epsilon or delta."
         )
     noise = GaussianNoise.at_least(scale)
-    return _radius(noise.scale, mu), noise
+    return _grid_radius(noise.scale, mu), noise
 
 
-def _radius(scale: float, mu: float) -> int:
+def _grid_radius(scale: float, mu: float) -> int:
     """Round the grid radius down, so that ``2 N / scale`` does not exceed mu."""
     return math.floor(scale * mu / 2 * (1 - 2.0**-46))

@@ -84,7 +84,7 @@ def discrete_laplace(size: int | tuple[int, ...], scale: float, stream: RandomSt
     ((1000, 50), 1.0)
     """
     out = np.empty(size, dtype=np.int64)
-    laplace_noise(scale).fill(out.reshape(-1), stream)
+    laplace_tables(scale).fill(out.reshape(-1), stream)
     return out
 
 
@@ -172,8 +172,8 @@ class LaplaceNoise:
 
 
 @lru_cache(maxsize=32)
-def laplace_noise(scale: float) -> LaplaceNoise:
-    """Return the tables of a scale, built once."""
+def laplace_tables(scale: float) -> LaplaceNoise:
+    """Return the tables that Laplace noise of a scale is drawn from, built once."""
     return LaplaceNoise(scale)
 
 
@@ -275,7 +275,7 @@ class LaplaceMechanism(RowNoise):
         return l1_sensitivity(self.norm, self.n_features, self.clip_norm)
 
     def _source(self) -> NoiseSource:
-        return laplace_noise(self.scale)
+        return laplace_tables(self.scale)
 
     def _log_density(self, noise: np.ndarray) -> np.ndarray:
         return -np.abs(noise).sum(axis=1) / self.noise_scale

@@ -127,7 +127,7 @@ def normalise(X: np.ndarray, norm: str, clip_norm: float = 1.0) -> np.ndarray:
     check_clip_norm(clip_norm)
     if norm == "clip":
         return np.clip(_without_bad_rows(X), -clip_norm, clip_norm)
-    X = _tame(X)
+    X = _rows_without_overflow(X)
     if norm == "minmax":
         low = X.min(axis=1, keepdims=True)
         unit = (X - low) / _or_one(X.max(axis=1, keepdims=True) - low)
@@ -173,12 +173,12 @@ def normalise_to_grid(
     if not 1 <= grid <= FINEST_GRID[check_norm(norm)]:
         raise ValueError(f"grid must be between 1 and {FINEST_GRID[norm]} for norm={norm!r}; got {grid!r}.")
     if norm == "l1":
-        return _l1_grid(_tame(X), grid, _offsets(len(X), stream))
+        return _l1_grid(_rows_without_overflow(X), grid, _rounding_offsets(len(X), stream))
     if norm == "l2":
-        return _l2_grid(_tame(X), grid, stream.generator.random(X.shape))
+        return _l2_grid(_rows_without_overflow(X), grid, stream.generator.random(X.shape))
     if norm == "minmax":
-        return _minmax_grid(_tame(X), grid, _offsets(len(X), stream))
-    return _clip_grid(_without_bad_rows(X), grid, _offsets(len(X), stream), clip_norm)
+        return _minmax_grid(_rows_without_overflow(X), grid, _rounding_offsets(len(X), stream))
+    return _clip_grid(_without_bad_rows(X), grid, _rounding_offsets(len(X), stream), clip_norm)
 
 
 def inner_radius(grid: int, n_features: int) -> float:
@@ -278,7 +278,7 @@ def _clip_grid(X: np.ndarray, grid: int, u: np.ndarray, clip_norm: float) -> np.
     return np.clip(Z, -grid, grid, out=Z)
 
 
-def _offsets(n: int, stream: RandomStream) -> np.ndarray:
+def _rounding_offsets(n: int, stream: RandomStream) -> np.ndarray:
     """Draw one rounding offset in [0, 1) per row, a multiple of 2**-24."""
     return ((stream.uint32(n) >> np.uint32(8)) * 2.0**-24)[:, np.newaxis]
 
@@ -287,7 +287,7 @@ def _or_one(divisor: np.ndarray) -> np.ndarray:
     return np.where(divisor > 0, divisor, 1.0)
 
 
-def _tame(X: np.ndarray) -> np.ndarray:
+def _rows_without_overflow(X: np.ndarray) -> np.ndarray:
     """Return float64 rows in a range where nothing overflows; rows with nan or infinity become zero."""
     X = np.asarray(X, dtype=np.float64)
     peak = np.maximum(X.max(axis=1), -X.min(axis=1))

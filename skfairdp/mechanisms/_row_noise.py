@@ -197,7 +197,7 @@ def farthest_pairs(
     if norm == "minmax":
         pattern = (signs + 1) / 2
         pattern[random.choice(n_features, 2, replace=False)] = 0.0, 1.0  # a constant row has no direction
-        return _distinct([(radius * row, radius * (1 - row)) for row in (1 - first, 1 - last, pattern)])
+        return _distinct_pairs([(radius * row, radius * (1 - row)) for row in (1 - first, 1 - last, pattern)])
     if norm == "l1":
         rows = [first, last, signs / n_features, signs * random.dirichlet(np.ones(n_features))]
     elif norm == "clip":
@@ -207,10 +207,10 @@ def farthest_pairs(
     else:
         direction = random.normal(size=n_features)
         rows = [first, last, signs / root, direction / np.linalg.norm(direction)]
-    return _distinct([(radius * row, 0.0 - radius * row) for row in rows])
+    return _distinct_pairs([(radius * row, 0.0 - radius * row) for row in rows])
 
 
-def _distinct(pairs: list[tuple[np.ndarray, np.ndarray]]) -> list[tuple[np.ndarray, np.ndarray]]:
+def _distinct_pairs(pairs: list[tuple[np.ndarray, np.ndarray]]) -> list[tuple[np.ndarray, np.ndarray]]:
     """Leave out pairs that repeat an earlier one, in either order: with one feature there is only one pair."""
     kept: list[tuple[np.ndarray, np.ndarray]] = []
     for x, x_prime in pairs:

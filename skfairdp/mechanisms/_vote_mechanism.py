@@ -43,7 +43,7 @@ from skfairdp.mechanisms._gaussian_mechanism import (
     TOTAL_VARIATION,
     GaussianNoise,
     rounded_gaussian,
-    spread,
+    scale_of_level_sum,
 )
 from skfairdp.mechanisms._mechanism import Mechanism
 from skfairdp.random import RandomStream, SeedIdentity
@@ -103,7 +103,7 @@ def noisy_votes(votes: np.ndarray, noise_scale: float, stream: RandomStream, *, 
     if sigma == 0:
         return counts
     if one_table:
-        grid = _grid(sigma)
+        grid = _vote_grid(sigma)
         return (counts * grid + rounded_gaussian(counts.shape, sigma * grid, stream)) / grid
     noise = _shared_noise(sigma)
     grid = math.floor(noise.scale / sigma)
@@ -205,7 +205,7 @@ def vote_slack(n_values: int, noise_scale: float, epsilon: float, *, one_table: 
     """
     if noise_scale == 0:
         return 0.0, 0.0
-    if one_table and noise_scale * _grid(noise_scale) <= TABLE_SCALE:
+    if one_table and noise_scale * _vote_grid(noise_scale) <= TABLE_SCALE:
         return 2.02 * n_values * ETA, n_values * (TAU + 2 * ETA)
     draws_per_value = 8  # levels of a sum, at most
     return 0.0, n_values * draws_per_value * TOTAL_VARIATION * (1 + math.exp(min(epsilon, 700.0)))
@@ -272,11 +272,11 @@ def soft_labels(noisy: Any, n_teachers: int, postprocess: str = "affine") -> np.
         return shares
     if postprocess == "simplex":
         return _nearest_probabilities(shares)
-    shares = _recentre(shares)
-    return shares if postprocess == "affine" else _recentre(np.clip(shares, -0.25, 1.25))
+    shares = _recentre_shares(shares)
+    return shares if postprocess == "affine" else _recentre_shares(np.clip(shares, -0.25, 1.25))
 
 
-def _recentre(shares: np.ndarray) -> np.ndarray:
+def _recentre_shares(shares: np.ndarray) -> np.ndarray:
     return shares + (1 - shares.sum(axis=-1, keepdims=True)) / shares.shape[-1]
 
 
@@ -347,12 +347,12 @@ def _check_scale(name: str, value: float) -> float:
 def _shared_noise(noise_scale: float) -> GaussianNoise:
     """Return the least sum over the largest table that gives a fine grid; one table serves every noise scale."""
     levels = 2
-    while TABLE_SCALE * spread(_FACTOR, levels) < _STEPS_PER_VOTE * noise_scale:
+    while TABLE_SCALE * scale_of_level_sum(_FACTOR, levels) < _STEPS_PER_VOTE * noise_scale:
         levels += 1
     return GaussianNoise(TABLE_SCALE, _FACTOR, levels)
 
 
-def _grid(noise_scale: float) -> int:
+def _vote_grid(noise_scale: float) -> int:
     """Return the power of two N that makes ``N * noise_scale`` as large as one noise table allows."""
     return int(min(_FINEST, 2 ** max(0, math.floor(math.log2(TABLE_SCALE / noise_scale)))))
 
@@ -575,20 +575,20 @@ def vote_mechanism(
     if labels == "confident":
         least = 2 * n_voting / 3 if threshold is None else float(threshold)
         noiseless = replace(noiseless, n_asked=n_asked, threshold=least)
-        return _confident(noiseless, epsilon, delta, noise_scale, threshold_noise_scale)
+        return _confident_mechanism(noiseless, epsilon, delta, noise_scale, threshold_noise_scale)
     if n_classes == 1:
         return replace(noiseless, epsilon=0.0)  # every answer is known beforehand
     if (noise_scale is None and math.isinf(epsilon)) or noise_scale == 0:
         return noiseless
     if labels == "hard" and n_classes == 2:
-        return _binary(noiseless, epsilon, delta, noise_scale)
+        return _binary_majority_price(noiseless, epsilon, delta, noise_scale)
     given = None if noise_scale is None else (0.0, noise_scale)
     return _with_noise(
         noiseless, epsilon, delta, given, lambda e, d: (0.0, _in_range(gnmax_noise_scale(e, d, n_answered)))
     )
 
 
-def _confident(
+def _confident_mechanism(
     noiseless: VoteMechanism,
     epsilon: float,
     delta: float,
@@ -633,7 +633,7 @@ def _with_noise(
     if noiseless.labels == "confident":
         values.insert(0, (noiseless.n_asked, asking))
     if given is None:
-        one_table, off_epsilon, off_delta = _slack(values, epsilon, delta)
+        one_table, off_epsilon, off_delta = _vote_table_slack(values, epsilon, delta)
         asking, sigma = scales_for(epsilon - off_epsilon, delta - off_delta)
         spent = epsilon
     else:
@@ -641,7 +641,7 @@ def _with_noise(
         if noiseless.labels == "confident":
             mu = confident_gnmax_mu(noiseless.n_asked, noiseless.n_answered, asking, sigma)
         # The slack grows with epsilon, which it is part of: 0.1 more than the price without it is certainly enough.
-        one_table, off_epsilon, off_delta = _slack(values, gaussian_epsilon(delta, mu) + 0.1, delta)
+        one_table, off_epsilon, off_delta = _vote_table_slack(values, gaussian_epsilon(delta, mu) + 0.1, delta)
         spent = gaussian_epsilon(delta - off_delta, mu) + off_epsilon
     return replace(
         noiseless,
@@ -673,14 +673,16 @@ def _confident_scales(
     return _in_range(math.sqrt(n_asked) / asking * up), _in_range(math.sqrt(2 * n_answered) / answers * up)
 
 
-def _binary(noiseless: VoteMechanism, epsilon: float, delta: float, noise_scale: float | None) -> VoteMechanism:
+def _binary_majority_price(
+    noiseless: VoteMechanism, epsilon: float, delta: float, noise_scale: float | None
+) -> VoteMechanism:
     """Price the noisy majority of two classes by the lesser of two bounds that do not look at the votes."""
     n_queries, n_voting = noiseless.n_answered, noiseless.n_voting
     off = binary_slack(n_queries)
     inner = delta * (1 - 2 * off)
     if noise_scale is not None:
         sigma = noise_scale
-        loss, gaussian = _binary_epsilon(n_queries, n_voting, sigma, inner)
+        loss, gaussian = _binary_vote_epsilon(n_queries, n_voting, sigma, inner)
         spent = loss + off
     else:
         if epsilon <= off:
@@ -711,15 +713,15 @@ def _binary_noise_scale(n_queries: int, n_voting: int, epsilon: float, delta: fl
     return high, gaussian
 
 
-def _binary_epsilon(n_queries: int, n_voting: int, noise_scale: float, delta: float) -> tuple[float, bool]:
+def _binary_vote_epsilon(n_queries: int, n_voting: int, noise_scale: float, delta: float) -> tuple[float, bool]:
     """Return the lesser bound, and whether it is the one of noisy counts."""
     by_counts = gaussian_epsilon(delta, gnmax_mu(n_queries, noise_scale))
     by_labels = renyi_epsilon(n_queries * binary_vote_rdp(n_voting, noise_scale), delta)
     return min(by_counts, by_labels), by_counts <= by_labels
 
 
-def _slack(values: list[tuple[int, float]], epsilon: float, delta: float) -> tuple[bool, float, float]:
-    """Say which tables to draw from, and what their rounding takes off epsilon and delta."""
+def _vote_table_slack(values: list[tuple[int, float]], epsilon: float, delta: float) -> tuple[bool, float, float]:
+    """Say which tables the noise of votes is drawn from, and what their rounding takes off epsilon and delta."""
     for one_table in (False, True):
         parts = [vote_slack(n, sigma, epsilon, one_table=one_table) for n, sigma in values]
         off_epsilon, off_delta = (math.fsum(column) for column in zip(*parts))

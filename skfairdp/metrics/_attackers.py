@@ -44,13 +44,13 @@ def named_attackers(probe: Any) -> list[tuple[str, BaseEstimator]]:
         raise ValueError("probe is an empty list; give at least one attacker.")
     attackers: list[tuple[str, BaseEstimator]] = []
     for one in given:
-        name, estimator = _attacker(one)
+        name, estimator = _named_attacker(one)
         same = sum(known.split("#")[0] == name for known, _ in attackers)
         attackers.append((f"{name}#{same + 1}" if same else name, estimator))
     return attackers
 
 
-def _attacker(probe: Any) -> tuple[str, BaseEstimator]:
+def _named_attacker(probe: Any) -> tuple[str, BaseEstimator]:
     if isinstance(probe, str):
         if probe == "mlp":
             from skfairdp.neural import ProbeClassifier
@@ -97,17 +97,17 @@ def check_attacked_rows(
         raise ValueError(f"H_test and sensitive_features_test go together; {missing} is missing.")
     if H_test is None:
         seed = stream.seed()
-        return AttackedRows(H, groups, lambda indices: _folds(H, indices, cv, seed))
+        return AttackedRows(H, groups, lambda indices: _attack_folds(H, indices, cv, seed))
     H_test = check_representation(H_test, "H_test")
     if H_test.shape[1] != H.shape[1]:
         raise ValueError(f"H_test must have the {H.shape[1]} columns of H; it has {H_test.shape[1]}.")
     test = check_sensitive_features(sensitive_features_test, len(H_test), name="sensitive_features_test")
     rows = np.arange(len(H) + len(H_test))
     splits = [(rows[: len(H)], rows[len(H) :])]
-    return AttackedRows(np.concatenate([H, H_test]), _joined(groups, test), lambda indices: splits)
+    return AttackedRows(np.concatenate([H, H_test]), _joined_groups(groups, test), lambda indices: splits)
 
 
-def _joined(train: SensitiveGroups, test: SensitiveGroups) -> SensitiveGroups:
+def _joined_groups(train: SensitiveGroups, test: SensitiveGroups) -> SensitiveGroups:
     """Put the rows of two tables below each other; labels that only the second has come last."""
     if train.n_columns != test.n_columns:
         raise ValueError(
@@ -126,7 +126,7 @@ def _joined(train: SensitiveGroups, test: SensitiveGroups) -> SensitiveGroups:
     return SensitiveGroups(np.column_stack(indices), tuple(labels), train.names)
 
 
-def _folds(H: np.ndarray, indices: np.ndarray, cv: Any, seed: int) -> list[_Split]:
+def _attack_folds(H: np.ndarray, indices: np.ndarray, cv: Any, seed: int) -> list[_Split]:
     if isinstance(cv, bool) or not (isinstance(cv, int | np.integer | Iterable) or hasattr(cv, "split")):
         raise ValueError(f"cv must be a number of folds, a scikit-learn splitter or a list of splits; got {cv!r}.")
     if isinstance(cv, int | np.integer):
@@ -162,7 +162,7 @@ def run_attacks(
         (name, clone_with_seed(attacker, stream.seed()), split) for name, attacker in attackers for split in splits
     ]
     said = Parallel(n_jobs=n_jobs)(
-        delayed(_answer)(attacker, attacked.H, indices, n_groups, split) for _, attacker, split in tasks
+        delayed(_answer_of_attacker)(attacker, attacked.H, indices, n_groups, split) for _, attacker, split in tasks
     )
     attacks = {}
     for name, _ in attackers:
@@ -173,7 +173,7 @@ def run_attacks(
     return attacks
 
 
-def _answer(attacker: Any, H: np.ndarray, indices: np.ndarray, n_groups: int, split: _Split) -> tuple:
+def _answer_of_attacker(attacker: Any, H: np.ndarray, indices: np.ndarray, n_groups: int, split: _Split) -> tuple:
     train, test = split
     known = np.unique(indices[train])
     scores = np.full((len(test), n_groups), -np.inf)

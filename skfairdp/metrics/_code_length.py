@@ -172,7 +172,7 @@ def online_code_length(
         for order in range(n_orders):
             rows = stream.generator.permutation(len(H))
             labels = indices if kind == "true" else stream.generator.permutation(indices)
-            tasks += [(kind, order, rows, labels, *step) for step in _steps(ends, attacker, stream)]
+            tasks += [(kind, order, rows, labels, *step) for step in _transmission_steps(ends, attacker, stream)]
     prices = Parallel(n_jobs=n_jobs)(
         delayed(_block_bits)(
             probe, H, labels, n_groups, rows[:known], rows[0 if reference_compatible else known : end], smoothing
@@ -204,7 +204,9 @@ def block_ends(fractions: Sequence[float], n_samples: int) -> list[int]:
     return sorted({end for end in ends if end > 0})
 
 
-def _steps(ends: list[int], attacker: BaseEstimator, stream: RandomStream) -> list[tuple[int, int, BaseEstimator]]:
+def _transmission_steps(
+    ends: list[int], attacker: BaseEstimator, stream: RandomStream
+) -> list[tuple[int, int, BaseEstimator]]:
     """Number of labels the receiver knows, number after the block, and the probe to train."""
     return [(known, end, clone_with_seed(attacker, stream.seed())) for known, end in itertools.pairwise(ends)]
 

@@ -90,7 +90,7 @@ def empirical_privacy_score(
     )
     groups = attacked.groups
     if kind == "entities":
-        present = [_presence(labels, name) for labels, name in zip(groups.labels, groups.names)]
+        present = [_labels_of_presence(labels, name) for labels, name in zip(groups.labels, groups.names)]
     accuracies, found, mentions, claims = [], 0, 0, 0
     for j, indices in enumerate(groups.indices.T):
         splits = attacked.splits_of(indices)
@@ -105,7 +105,7 @@ def empirical_privacy_score(
     return float(1 - 2 * found / (mentions + claims)) if mentions + claims else 1.0
 
 
-def _presence(labels: tuple, column: str) -> np.ndarray:
+def _labels_of_presence(labels: tuple, column: str) -> np.ndarray:
     """Which of a column's labels means that the entity is there."""
     strange = [label for label in labels if label not in (0, 1)]
     if strange:

@@ -10,15 +10,15 @@ import pandas as pd
 from skfairdp.exceptions import UndefinedGroupMetricWarning
 from skfairdp.metrics._group_table import (
     GroupTable,
-    accuracies,
+    accuracy_rates,
     combine_gaps,
     false_positive_rates,
     group_table,
+    largest_difference,
     odds_gaps,
     positive_class,
     selection_gaps,
     selection_rates,
-    spread,
     tpr_gaps,
     true_positive_rates,
 )
@@ -27,7 +27,7 @@ _AVERAGES = ("auto", "binary", "max", "mean", "rms", None)
 
 # rate -> (words for it, why it can be undefined, function of the counts)
 RATES: dict[str, tuple[str, str, Callable]] = {
-    "accuracy": ("accuracy", "it has no row", accuracies),
+    "accuracy": ("accuracy", "it has no row", accuracy_rates),
     "tpr": ("true positive rate", "it has no row of that class", true_positive_rates),
     "fpr": ("false positive rate", "it has no row of any other class", false_positive_rates),
     "selection_rate": ("selection rate", "it has no row", selection_rates),
@@ -191,9 +191,9 @@ def accuracy_gap(y_true: Any, y_pred: Any, *, sensitive_features: Any, sample_we
     0.5
     """
     table = group_table(y_true, y_pred, sensitive_features=sensitive_features, sample_weight=sample_weight)
-    rates = accuracies(table.counts)
+    rates = accuracy_rates(table.counts)
     warn_undefined("accuracy_gap", table, "accuracy", rates[:, None], [None])
-    return float(spread(rates, axis=-1))
+    return float(largest_difference(rates, axis=-1))
 
 
 def demographic_parity_gap(
@@ -339,7 +339,7 @@ def worst_group_accuracy(y_true: Any, y_pred: Any, *, sensitive_features: Any, s
     0.5
     """
     table = group_table(y_true, y_pred, sensitive_features=sensitive_features, sample_weight=sample_weight)
-    rates = accuracies(table.counts)
+    rates = accuracy_rates(table.counts)
     warn_undefined("worst_group_accuracy", table, "accuracy", rates[:, None], [None], least=1)
     return float(np.nanmin(rates))  # check_sensitive_features and the weights leave at least one group with rows
 

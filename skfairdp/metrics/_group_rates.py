@@ -7,10 +7,10 @@ import pandas as pd
 
 from skfairdp._validation import check_count
 from skfairdp.metrics._group_fairness import RATES, warn_undefined
-from skfairdp.metrics._group_table import GroupTable, accuracies, false_positives, group_table
+from skfairdp.metrics._group_table import GroupTable, accuracy_rates, false_positives, group_table
 from skfairdp.metrics._intervals import (
     binomial_interval,
-    bootstrap,
+    bootstrap_statistic,
     check_confidence_level,
     percentile_interval,
 )
@@ -109,22 +109,22 @@ def group_rates(
         y_true, y_pred, sensitive_features=sensitive_features, sample_weight=sample_weight, labels=labels
     )
     values = _all_rates(table.counts)
-    _warn(table, values)
+    _warn_of_undefined_rates(table, values)
     trials = _all_trials(table.counts)
     ends = None
     if interval == "bootstrap":
-        ends = percentile_interval(bootstrap(table, _all_rates, n_draws, random_state), confidence_level)
+        ends = percentile_interval(bootstrap_statistic(table, _all_rates, n_draws, random_state), confidence_level)
     elif interval is not None:
         successes = np.rint(np.where(trials > 0, values, 0.0) * trials)  # unweighted: a rate times its trials is whole
         ends = binomial_interval(successes, trials, confidence_level, interval)
-    return (_wide if form == "wide" else _long)(table, values, trials, ends)
+    return (_wide_table if form == "wide" else _long_table)(table, values, trials, ends)
 
 
 def _all_rates(counts: np.ndarray) -> np.ndarray:
     """Return accuracy, then tpr, fpr and selection rate class by class, ``[..., group, rate]``."""
     by_class = np.stack([RATES[rate][2](counts) for rate in ("tpr", "fpr", "selection_rate")], axis=-1)
     flat = by_class.reshape(*by_class.shape[:-2], -1)
-    return np.concatenate([accuracies(counts)[..., None], flat], axis=-1)
+    return np.concatenate([accuracy_rates(counts)[..., None], flat], axis=-1)
 
 
 def _all_trials(counts: np.ndarray) -> np.ndarray:
@@ -143,14 +143,14 @@ def _rate_names(table: GroupTable) -> list[tuple[str, Any]]:
     ]
 
 
-def _warn(table: GroupTable, values: np.ndarray) -> None:
+def _warn_of_undefined_rates(table: GroupTable, values: np.ndarray) -> None:
     for rate in ("accuracy", "tpr", "fpr"):  # a selection rate is undefined where the accuracy is
         columns = [k for k, (name, _) in enumerate(_rate_names(table)) if name == rate]
         classes = [_rate_names(table)[k][1] for k in columns]
         warn_undefined("group_rates", table, rate, values[:, columns], classes, least=0, stacklevel=4)
 
 
-def _wide(table: GroupTable, values: np.ndarray, trials: np.ndarray, ends: Any) -> pd.DataFrame:
+def _wide_table(table: GroupTable, values: np.ndarray, trials: np.ndarray, ends: Any) -> pd.DataFrame:
     rows = table.counts if table.rows is None else table.rows
     columns: dict[str, np.ndarray] = {"count": rows.sum(axis=(1, 2))}
     if table.weighted:
@@ -163,7 +163,7 @@ def _wide(table: GroupTable, values: np.ndarray, trials: np.ndarray, ends: Any) 
     return pd.DataFrame(columns, index=table.index())
 
 
-def _long(table: GroupTable, values: np.ndarray, trials: np.ndarray, ends: Any) -> pd.DataFrame:
+def _long_table(table: GroupTable, values: np.ndarray, trials: np.ndarray, ends: Any) -> pd.DataFrame:
     names = _rate_names(table)
     n_groups = len(table.groups)
     frame = table.index().repeat(len(names)).to_frame(index=False)

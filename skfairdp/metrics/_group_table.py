@@ -114,7 +114,7 @@ def positive_class(classes: tuple[Any, ...], pos_label: Any = None) -> int:
     """Return the position of the positive class: the larger label unless the caller names one."""
     if pos_label is not None:
         if pos_label not in classes:
-            raise ValueError(f"pos_label must be one of the labels {_some(classes)}; got {pos_label!r}.")
+            raise ValueError(f"pos_label must be one of the labels {_some_labels(classes)}; got {pos_label!r}.")
         return classes.index(pos_label)
     if len(classes) == 1:
         raise ValueError(
@@ -153,22 +153,26 @@ def _encode_classes(true: Any, predicted: Any, labels: Any) -> tuple[np.ndarray,
     wanted = None if labels is None else _check_labels(labels)
     direct = _direct_indices(true, predicted)
     if direct is None:
-        (true_indices, true_labels) = _factorize(true, "y_true")
-        (predicted_indices, predicted_labels) = _factorize(predicted, "y_pred")
+        (true_indices, true_labels) = _factorize_labels(true, "y_true")
+        (predicted_indices, predicted_labels) = _factorize_labels(predicted, "y_pred")
     else:
         true_indices, predicted_indices, true_labels, predicted_labels = direct
-    classes = wanted if wanted is not None else _union(true_labels, predicted_labels)
+    classes = wanted if wanted is not None else _union_of_labels(true_labels, predicted_labels)
     position = {label: k for k, label in enumerate(classes)}
     lookups = []
     for found, name in ((true_labels, "y_true"), (predicted_labels, "y_pred")):
         unknown = [label for label in found if label is not None and label not in position]
         if unknown:
-            raise ValueError(f"{name} holds labels that labels does not list: {_some(unknown)}.")
+            raise ValueError(f"{name} holds labels that labels does not list: {_some_labels(unknown)}.")
         lookups.append(np.array([-1 if label is None else position[label] for label in found], dtype=np.intp))
-    return _translate(true_indices, lookups[0]), _translate(predicted_indices, lookups[1]), classes
+    return (
+        _positions_among_classes(true_indices, lookups[0]),
+        _positions_among_classes(predicted_indices, lookups[1]),
+        classes,
+    )
 
 
-def _translate(indices: np.ndarray, lookup: np.ndarray) -> np.ndarray:
+def _positions_among_classes(indices: np.ndarray, lookup: np.ndarray) -> np.ndarray:
     """Replace indices by positions among the classes; most binary labels are their own position already."""
     return indices if np.array_equal(lookup, np.arange(len(lookup))) else lookup[indices]
 
@@ -192,7 +196,7 @@ def _direct_indices(true: Any, predicted: Any) -> "tuple[np.ndarray, np.ndarray,
     return coded[0], coded[1], found[0], found[1]
 
 
-def _factorize(column: Any, name: str) -> tuple[np.ndarray, list[Any]]:
+def _factorize_labels(column: Any, name: str) -> tuple[np.ndarray, list[Any]]:
     try:
         indices, uniques = pd.factorize(column)
     except TypeError as error:
@@ -211,13 +215,13 @@ def _factorize(column: Any, name: str) -> tuple[np.ndarray, list[Any]]:
 
 def _check_labels(labels: Any) -> tuple[Any, ...]:
     column = _label_column(labels, "labels")
-    indices, found = _factorize(column, "labels")
+    indices, found = _factorize_labels(column, "labels")
     if len(found) != len(indices) or not found:
-        raise ValueError(f"labels must list every class once; got {_some(list(labels))}.")
+        raise ValueError(f"labels must list every class once; got {_some_labels(list(labels))}.")
     return tuple(found)
 
 
-def _union(true_labels: list, predicted_labels: list) -> tuple[Any, ...]:
+def _union_of_labels(true_labels: list, predicted_labels: list) -> tuple[Any, ...]:
     found = {label for label in true_labels + predicted_labels if label is not None}
     if len(found) == 1:  # 0 and 1, or -1 and 1, are a pair even if a fold holds only one of them
         (only,) = found
@@ -267,30 +271,30 @@ def _check_weight(sample_weight: Any, n: int) -> np.ndarray:
     return weight
 
 
-def _some(labels: Any, most: int = 10) -> str:
+def _some_labels(labels: Any, most: int = 10) -> str:
     """Write a list of labels, shortened if it is long."""
     listed = ", ".join(repr(label) for label in list(labels)[:most])
     return f"[{listed}{', ...' if len(labels) > most else ''}]"
 
 
-def _ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
+def _rate_or_nan(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
     return np.divide(part, whole, out=np.full(np.shape(whole), np.nan), where=whole > 0)
 
 
-def accuracies(counts: np.ndarray) -> np.ndarray:
+def accuracy_rates(counts: np.ndarray) -> np.ndarray:
     """Return the share of correct rows of each group, ``[..., group]``."""
-    return _ratio(np.trace(counts, axis1=-2, axis2=-1), counts.sum(axis=(-2, -1)))
+    return _rate_or_nan(np.trace(counts, axis1=-2, axis2=-1), counts.sum(axis=(-2, -1)))
 
 
 def true_positive_rates(counts: np.ndarray) -> np.ndarray:
     """Return P(predicted c | true c) of each group and class, ``[..., group, class]``."""
-    return _ratio(np.diagonal(counts, axis1=-2, axis2=-1), counts.sum(axis=-1))
+    return _rate_or_nan(np.diagonal(counts, axis1=-2, axis2=-1), counts.sum(axis=-1))
 
 
 def false_positive_rates(counts: np.ndarray) -> np.ndarray:
     """Return P(predicted c | true class is not c) of each group and class, ``[..., group, class]``."""
     hits, negatives = false_positives(counts)
-    return _ratio(hits, negatives)
+    return _rate_or_nan(hits, negatives)
 
 
 def false_positives(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -305,10 +309,10 @@ def false_positives(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def selection_rates(counts: np.ndarray) -> np.ndarray:
     """Return P(predicted c) of each group and class, ``[..., group, class]``."""
-    return _ratio(counts.sum(axis=-2), np.broadcast_to(counts.sum(axis=(-2, -1))[..., None], counts.shape[:-1]))
+    return _rate_or_nan(counts.sum(axis=-2), np.broadcast_to(counts.sum(axis=(-2, -1))[..., None], counts.shape[:-1]))
 
 
-def spread(rates: np.ndarray, axis: int) -> np.ndarray:
+def largest_difference(rates: np.ndarray, axis: int) -> np.ndarray:
     """Return the largest difference between two groups; nan where fewer than two have the rate."""
     defined = ~np.isnan(rates)
     highest = np.where(defined, rates, -np.inf).max(axis=axis)
@@ -318,17 +322,17 @@ def spread(rates: np.ndarray, axis: int) -> np.ndarray:
 
 def tpr_gaps(counts: np.ndarray) -> np.ndarray:
     """Return the gap in true positive rate of each class, ``[..., class]``."""
-    return spread(true_positive_rates(counts), axis=-2)
+    return largest_difference(true_positive_rates(counts), axis=-2)
 
 
 def fpr_gaps(counts: np.ndarray) -> np.ndarray:
     """Return the gap in false positive rate of each class, ``[..., class]``."""
-    return spread(false_positive_rates(counts), axis=-2)
+    return largest_difference(false_positive_rates(counts), axis=-2)
 
 
 def selection_gaps(counts: np.ndarray) -> np.ndarray:
     """Return the gap in selection rate of each class, ``[..., class]``."""
-    return spread(selection_rates(counts), axis=-2)
+    return largest_difference(selection_rates(counts), axis=-2)
 
 
 def odds_gaps(counts: np.ndarray, agg: str) -> np.ndarray:

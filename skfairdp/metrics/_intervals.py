@@ -16,12 +16,12 @@ from skfairdp._validation import check_count
 from skfairdp.metrics._group_fairness import resolve_average
 from skfairdp.metrics._group_table import (
     GroupTable,
-    accuracies,
+    accuracy_rates,
     combine_gaps,
     group_table,
+    largest_difference,
     odds_gaps,
     selection_gaps,
-    spread,
     tpr_gaps,
 )
 from skfairdp.random import random_stream
@@ -116,7 +116,7 @@ def binomial_interval(
     return np.where(known, lower, np.nan), np.where(known, upper, np.nan)
 
 
-def bootstrap(
+def bootstrap_statistic(
     table: GroupTable, statistic: Callable[[np.ndarray], np.ndarray], n_draws: int, random_state: Any
 ) -> np.ndarray:
     """Return ``statistic`` of ``n_draws`` resampled tables, stacked along the first axis."""
@@ -131,14 +131,16 @@ def bootstrap(
         size = min(block, n_draws - start)
         drawn = np.asarray(generator.multinomial(n, chances, size=size))
         if table.squared is not None:
-            drawn = _weigh(drawn, table, occupied, generator)
+            drawn = _weigh_drawn_rows(drawn, table, occupied, generator)
         counts = np.zeros((size, rows.size), dtype=drawn.dtype)
         counts[:, occupied] = drawn
         results.append(statistic(counts.reshape(size, *rows.shape)))
     return np.concatenate(results)
 
 
-def _weigh(drawn: np.ndarray, table: GroupTable, occupied: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+def _weigh_drawn_rows(
+    drawn: np.ndarray, table: GroupTable, occupied: np.ndarray, generator: np.random.Generator
+) -> np.ndarray:
     """Turn drawn rows into drawn weight.
 
     The weight of k rows drawn from a cell has mean k m and variance k v, with m and v those of the weights in
@@ -250,21 +252,21 @@ def bootstrap_interval(
         return _STATISTICS[metric](counts, *settled)
 
     value = statistic(table.counts[None])
-    lower, upper = percentile_interval(bootstrap(table, statistic, n_draws, random_state), confidence_level)
+    lower, upper = percentile_interval(bootstrap_statistic(table, statistic, n_draws, random_state), confidence_level)
     estimate, low, high = float(value[0]), float(lower), float(upper)
     return Interval(estimate, min(low, estimate), max(high, estimate))  # an end that is nan stays so
 
 
-def _worst(counts: np.ndarray) -> np.ndarray:
-    rates = accuracies(counts)
+def _worst_accuracy(counts: np.ndarray) -> np.ndarray:
+    rates = accuracy_rates(counts)
     return np.where(np.isnan(rates), np.inf, rates).min(axis=-1)  # every table holds rows, so one rate is finite
 
 
 _STATISTICS: dict[str, Callable] = {
     "tpr_gap": lambda counts, *how: combine_gaps(tpr_gaps(counts), *how),
     "grms": lambda counts, *how: combine_gaps(tpr_gaps(counts), *how),
-    "accuracy_gap": lambda counts, *how: spread(accuracies(counts), axis=-1),
+    "accuracy_gap": lambda counts, *how: largest_difference(accuracy_rates(counts), axis=-1),
     "demographic_parity_gap": lambda counts, *how: combine_gaps(selection_gaps(counts), *how),
     "equalized_odds_gap": lambda counts, *how: combine_gaps(odds_gaps(counts, "worst_case"), *how),
-    "worst_group_accuracy": lambda counts, *how: _worst(counts),
+    "worst_group_accuracy": lambda counts, *how: _worst_accuracy(counts),
 }

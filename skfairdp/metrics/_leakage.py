@@ -104,8 +104,8 @@ def leakage_score(
     indices = attacked.groups.intersection().indices[:, 0]
     splits = attacked.splits_of(indices)
     attacks = run_attacks(attacked, indices, splits, attackers, stream, n_jobs)
-    truth, part = _scored(indices, splits)
-    attack = strongest(attacks, truth, part) if len(attacks) > 1 else attacks[attackers[0][0]]
+    truth, part = _scored_rows(indices, splits)
+    attack = strongest_attack(attacks, truth, part) if len(attacks) > 1 else attacks[attackers[0][0]]
     return float(np.mean(attack.predicted == truth))
 
 
@@ -193,21 +193,21 @@ def leakage_report(
     for attribute, indices in columns.items():
         splits = attacked.splits_of(indices)
         attacks = run_attacks(attacked, indices, splits, attackers, stream, n_jobs)
-        truth, part = _scored(indices, splits)
+        truth, part = _scored_rows(indices, splits)
         if len(attacks) > 1:
-            attacks["strongest"] = strongest(attacks, truth, part)
+            attacks["strongest"] = strongest_attack(attacks, truth, part)
         table += [
             {
                 "attribute": attribute,
                 "attacker": name,
-                **_figures(attack, truth, int(indices.max()) + 1, confidence_level),
+                **_figures_of_attack(attack, truth, int(indices.max()) + 1, confidence_level),
             }
             for name, attack in attacks.items()
         ]
     return pd.DataFrame(table, columns=_COLUMNS)
 
 
-def _scored(indices: np.ndarray, splits: list) -> tuple[np.ndarray, np.ndarray]:
+def _scored_rows(indices: np.ndarray, splits: list) -> tuple[np.ndarray, np.ndarray]:
     """Groups of the scored rows, and the part each belongs to when the strongest attacker is chosen."""
     truth = np.concatenate([indices[test] for _, test in splits])
     if len(splits) > 1:
@@ -217,7 +217,7 @@ def _scored(indices: np.ndarray, splits: list) -> tuple[np.ndarray, np.ndarray]:
     return truth, part
 
 
-def strongest(attacks: dict[str, Attack], truth: np.ndarray, part: np.ndarray) -> Attack:
+def strongest_attack(attacks: dict[str, Attack], truth: np.ndarray, part: np.ndarray) -> Attack:
     """Compose the answers of the strongest attacker, chosen for each part of the rows by the other parts.
 
     Scores of different attackers are on different scales, so they are replaced by ranks within their part.
@@ -237,7 +237,7 @@ def strongest(attacks: dict[str, Attack], truth: np.ndarray, part: np.ndarray) -
     return Attack(predicted, scores)
 
 
-def _figures(attack: Attack, truth: np.ndarray, n_groups: int, confidence_level: float) -> dict[str, float]:
+def _figures_of_attack(attack: Attack, truth: np.ndarray, n_groups: int, confidence_level: float) -> dict[str, float]:
     n, hits = len(truth), int(np.sum(attack.predicted == truth))
     sizes = np.bincount(truth, minlength=n_groups)
     recognised = np.bincount(truth[attack.predicted == truth], minlength=n_groups)[sizes > 0] / sizes[sizes > 0]
@@ -249,13 +249,13 @@ def _figures(attack: Attack, truth: np.ndarray, n_groups: int, confidence_level:
         "majority": sizes.max() / n,
         "advantage": hits / n - sizes.max() / n,
         "balanced_accuracy": float(recognised.mean()),
-        "auc": _auc(attack.scores, truth, n_groups),
+        "auc": _area_under_curve(attack.scores, truth, n_groups),
         "n_groups": n_groups,
         "n_scored": n,
     }
 
 
-def _auc(scores: np.ndarray | None, truth: np.ndarray, n_groups: int) -> float:
+def _area_under_curve(scores: np.ndarray | None, truth: np.ndarray, n_groups: int) -> float:
     """Area under the ROC curve of the second of two groups, else the mean over groups of one against the rest."""
     if scores is None:
         return float("nan")

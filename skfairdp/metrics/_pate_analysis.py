@@ -140,7 +140,7 @@ def excessive_risk(private_losses: Any, clean_losses: Any, *, sensitive_features
     >>> table["risk"].round(3).tolist()
     [0.2, 0.05]
     """
-    private, clean = _losses(private_losses, clean_losses)
+    private, clean = _check_losses(private_losses, clean_losses)
     extra = private - clean
     if sensitive_features is None:
         return pd.DataFrame(_mean_and_error(extra))
@@ -221,7 +221,7 @@ def model_sensitivity(private_parameters: Any, clean_parameters: Any) -> dict[st
     }
 
 
-def _losses(private_losses: Any, clean_losses: Any) -> tuple[np.ndarray, np.ndarray]:
+def _check_losses(private_losses: Any, clean_losses: Any) -> tuple[np.ndarray, np.ndarray]:
     private, clean = np.asarray(private_losses, dtype=float), np.asarray(clean_losses, dtype=float)
     if clean.ndim != 1 or private.ndim != 2 or private.shape[1] != len(clean) or private.size == 0:
         raise ValueError(
@@ -304,9 +304,9 @@ def hard_label_bounds(
     >>> round(bounds.published_second, 6), round(bounds.second, 6)
     (0.0001, 0.0025)
     """
-    rows, p, strength = _check(X, flip_probability, regularization)
+    rows, p, strength = _check_bound_arguments(X, flip_probability, regularization)
     m = len(rows)
-    scale = c / (2 * _divisor(objective, m) * strength)
+    scale = c / (2 * _objective_divisor(objective, m) * strength)
     norms = np.linalg.norm(rows, axis=1)
     triangle = abs(scale) * float(p @ norms)
     variance = float((p * (1 - p)) @ norms**2)
@@ -381,12 +381,12 @@ def soft_label_bounds(
     >>> round(soft_label_bounds(np.ones((200, 1)), 50, 150, regularization=1.0).first, 6)
     0.008333
     """
-    rows, _, strength = _check(X, np.zeros(len(np.asarray(X))), regularization)
+    rows, _, strength = _check_bound_arguments(X, np.zeros(len(np.asarray(X))), regularization)
     if not 0 <= float(noise_scale) < np.inf:
         raise ValueError(f"noise_scale must be a finite number that is 0 or more; got {noise_scale!r}.")
     if n_teachers < 1 or n_classes < 2:
         raise ValueError(f"n_teachers must be 1 or more and n_classes 2 or more; got {n_teachers} and {n_classes}.")
-    M = _divisor(objective, len(rows))
+    M = _objective_divisor(objective, len(rows))
     spread = c**2 / 2 if n_classes == 2 else n_classes - 1.0
     norms = np.linalg.norm(rows, axis=1)
     square = float(np.square(norms).sum()) if centred else float(norms.sum()) ** 2
@@ -426,7 +426,7 @@ def excessive_risk_bound(X: Any, residual: Any, first: float, second: float) -> 
     return np.abs(r) * norms * first + norms**2 * second / 8
 
 
-def _check(X: Any, probability: Any, regularization: float) -> tuple[np.ndarray, np.ndarray, float]:
+def _check_bound_arguments(X: Any, probability: Any, regularization: float) -> tuple[np.ndarray, np.ndarray, float]:
     rows, p, strength = np.asarray(X, dtype=float), np.asarray(probability, dtype=float), float(regularization)
     if rows.ndim != 2 or len(rows) == 0:
         raise ValueError(f"X must have shape (n_samples, n_features) with at least one row; got {rows.shape}.")
@@ -437,7 +437,7 @@ def _check(X: Any, probability: Any, regularization: float) -> tuple[np.ndarray,
     return rows, p, strength
 
 
-def _divisor(objective: str, m: int) -> float:
+def _objective_divisor(objective: str, m: int) -> float:
     if objective not in ("mean", "sum"):
         raise ValueError(f"objective must be 'mean' or 'sum'; got {objective!r}.")
     return float(m) if objective == "mean" else 1.0

@@ -7,7 +7,7 @@ from skfairdp.model_selection._selection_rules import (
     ParetoFront,
     RelaxationThreshold,
     pareto_front,
-    undominated,
+    undominated_rows,
 )
 
 # What is imported and not listed here is for other folders of skfairdp.

@@ -63,14 +63,14 @@ def route_sensitive_features(estimator: Estimator) -> Estimator:
         )
     if not hasattr(estimator, "fit"):
         raise TypeError(f"estimator must be an estimator (an object with fit); got {estimator!r}.")
-    for part in _parts(estimator, {}):
+    for part in _estimators_inside(estimator, {}):
         for method in _methods_with_sensitive_features(part):
             if metadata_request(part, method, "sensitive_features") is None:
                 getattr(part, f"set_{method}_request")(sensitive_features=True)
     return estimator
 
 
-def _parts(value: Any, seen: dict[int, Any]) -> Iterator[Any]:
+def _estimators_inside(value: Any, seen: dict[int, Any]) -> Iterator[Any]:
     """Walk through everything that can be fitted inside ``value``, itself first, each object once."""
     if id(value) in seen or isinstance(value, str | type):
         return
@@ -79,13 +79,13 @@ def _parts(value: Any, seen: dict[int, Any]) -> Iterator[Any]:
         if hasattr(value, "fit"):
             yield value
         for inner in value.get_params(deep=False).values():
-            yield from _parts(inner, seen)
+            yield from _estimators_inside(inner, seen)
     elif isinstance(value, Mapping):
         for inner in value.values():
-            yield from _parts(inner, seen)
+            yield from _estimators_inside(inner, seen)
     elif isinstance(value, list | tuple):
         for inner in value:
-            yield from _parts(inner, seen)
+            yield from _estimators_inside(inner, seen)
 
 
 def _methods_with_sensitive_features(estimator: Any) -> list[str]:

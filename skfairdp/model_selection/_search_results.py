@@ -73,7 +73,7 @@ class Results:
     def metric(self, name: str) -> Metric:
         """Find a metric by its name in ``scoring``, or by the name of its column."""
         column = self._find(name)
-        values = _floats(self._columns[column], column)
+        values = _column_of_floats(self._columns[column], column)
         if column.startswith("mean_test_") and np.isnan(values).all():
             raise _never_scored(name, column)
         direction = self._directions.get(name)
@@ -113,7 +113,7 @@ class Results:
         return Metric(name, values, negated)
 
 
-def eligible(results: Results, metrics: Sequence[Metric]) -> np.ndarray:
+def eligible_candidates(results: Results, metrics: Sequence[Metric]) -> np.ndarray:
     """Return the candidates of the last iteration whose metrics are all numbers."""
     finite = ~np.any([np.isnan(metric.score) for metric in metrics], axis=0)
     candidates = np.flatnonzero(results.last_iteration() & finite)
@@ -138,7 +138,7 @@ def _never_scored(name: str, column: str) -> ValueError:
     return ValueError(sentence) if routing_enabled() else SensitiveFeaturesNotRoutedError(sentence)
 
 
-def tolerance(best: float) -> float:
+def score_tolerance(best: float) -> float:
     """Return how far apart two equal scores may lie after a mean over folds."""
     return 1e-12 * max(1.0, abs(best))
 
@@ -152,7 +152,7 @@ def best_of(candidates: np.ndarray, scores: Sequence[np.ndarray]) -> int:
         here = np.where(np.isnan(score[candidates]), -np.inf, score[candidates])
         best = here.max()
         if np.isfinite(best):
-            candidates = candidates[here >= best - tolerance(best)]
+            candidates = candidates[here >= best - score_tolerance(best)]
     return int(candidates[0])
 
 
@@ -176,7 +176,7 @@ def _columns_of(cv_results: Any) -> dict[str, Any]:
     return columns
 
 
-def _floats(column: Any, name: str) -> np.ndarray:
+def _column_of_floats(column: Any, name: str) -> np.ndarray:
     """Return a column as floats; what is infinite, None or masked (a parameter that is not set) becomes nan."""
     hidden = np.ma.getmaskarray(column) if isinstance(column, np.ma.MaskedArray) else np.zeros(len(column), bool)
     try:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
-from skfairdp.model_selection._search_results import Metric, Results, best_of, eligible, tolerance
+from skfairdp.model_selection._search_results import Metric, Results, best_of, eligible_candidates, score_tolerance
 
 
 class _Judgement:
@@ -22,7 +22,7 @@ class _Judgement:
         self.fairness = self.results.metric(rule.fairness)
         self.privacy: Metric | None = None if rule.privacy is None else self.results.metric(rule.privacy)
         needed = self.metrics if rule._privacy_is_needed else [self.accuracy, self.fairness]
-        self.candidates = eligible(self.results, needed)
+        self.candidates = eligible_candidates(self.results, needed)
         self.best_accuracy = float(self.accuracy.score[self.candidates].max())
 
     @property
@@ -187,7 +187,7 @@ class RelaxationThreshold(_Rule):
 
     def _decide(self, judgement: _Judgement) -> tuple[int, np.ndarray, dict[str, np.ndarray]]:
         floor = judgement.best_accuracy - self.threshold
-        in_band = judgement.accuracy.score >= floor - tolerance(judgement.best_accuracy)
+        in_band = judgement.accuracy.score >= floor - score_tolerance(judgement.best_accuracy)
         candidates = judgement.candidates[in_band[judgement.candidates]]
         chosen = best_of(candidates, [judgement.fairness.score, *judgement.tie_breakers])
         verdicts = np.where(in_band, "in the band, but not chosen", "accuracy below the band")
@@ -318,7 +318,7 @@ class ParetoFront(_Rule):
 
     def _decide(self, judgement: _Judgement) -> tuple[int, np.ndarray, dict[str, np.ndarray]]:
         scores = np.column_stack([metric.score for metric in judgement.metrics])
-        front = judgement.candidates[undominated(scores[judgement.candidates])]
+        front = judgement.candidates[undominated_rows(scores[judgement.candidates])]
         if self.prefer == "balanced":
             spread = np.ptp(scores[front], axis=0)
             scaled = (scores - scores[front].min(axis=0)) / np.where(spread > 0, spread, 1.0)
@@ -369,9 +369,9 @@ def pareto_front(
         raise ValueError(f"objectives must be a list of metric names, or a dict of directions; got {objectives!r}.")
     results = Results(cv_results, objectives if isinstance(objectives, Mapping) else None)
     metrics = [results.metric(name) for name in objectives]
-    candidates = eligible(results, metrics)
+    candidates = eligible_candidates(results, metrics)
     scores = np.column_stack([metric.score for metric in metrics])
-    front = candidates[undominated(scores[candidates])]
+    front = candidates[undominated_rows(scores[candidates])]
     front = front[np.lexsort(-scores[front].T[::-1])]
     columns: dict[str, Any] = {}
     params = results.params()
@@ -381,7 +381,7 @@ def pareto_front(
     return pd.DataFrame(columns, index=pd.Index(front, name="candidate"))
 
 
-def undominated(scores: np.ndarray) -> np.ndarray:
+def undominated_rows(scores: np.ndarray) -> np.ndarray:
     """Return a mask of the rows that no other row equals or exceeds everywhere, and exceeds somewhere."""
     mask = np.ones(len(scores), dtype=bool)
     # In this order nothing can be dominated by what comes later, so that the front so far is enough to ask.

@@ -17,7 +17,7 @@ from skfairdp.preprocessing._projections import (
     column_means,
     largest_deviations,
     nullspace_projection,
-    snap,
+    round_to_grid,
     units_for,
 )
 
@@ -141,15 +141,17 @@ class INLPEraser(OneToOneFeatureMixin, TransformerMixin, SkfairdpEstimator):
         directions: list[np.ndarray] = []
         advantages: list[float] = []
         for _ in range(self.n_iterations if columns else 0):
-            remaining = snap(standardised @ projection, grid)
+            remaining = round_to_grid(standardised @ projection, grid)
             fitted = [clone(base).fit(remaining, column) for column in columns]
-            advantages.append(max(_advantage(model, remaining, column) for model, column in zip(fitted, columns)))
+            advantages.append(
+                max(_advantage_over_majority(model, remaining, column) for model, column in zip(fitted, columns))
+            )
             if advantages[-1] <= self.tol:
                 break
             # A constant column tells nothing, whatever weight the classifier gives it.
-            directions += [(_coefficients(model) * varies) @ projection for model in fitted]
+            directions += [(_classifier_coefficients(model) * varies) @ projection for model in fitted]
             # From all directions at once: a product of projections would lose orthogonality round by round.
-            projection, rank = nullspace_projection(np.vstack([_unit(rows) for rows in directions]))
+            projection, rank = nullspace_projection(np.vstack([_unit_length(rows) for rows in directions]))
             if rank == X.shape[1]:
                 break
         self.mean_, self.scale_ = mean, np.where(varies, deviation * unit, 1.0)
@@ -177,7 +179,7 @@ class INLPEraser(OneToOneFeatureMixin, TransformerMixin, SkfairdpEstimator):
             return dense(X)
         erased = np.empty(X.shape)
         for part, rows in dense_blocks(X):
-            block = snap(((rows - self.mean_) / self.scale_) @ self.projection_, self._grid)
+            block = round_to_grid(((rows - self.mean_) / self.scale_) @ self.projection_, self._grid)
             block *= self.scale_
             block += self.mean_
             block[:, self._constant] = rows[:, self._constant]
@@ -190,17 +192,17 @@ class INLPEraser(OneToOneFeatureMixin, TransformerMixin, SkfairdpEstimator):
         return tags
 
 
-def _advantage(model: Any, X: np.ndarray, groups: np.ndarray) -> float:
+def _advantage_over_majority(model: Any, X: np.ndarray, groups: np.ndarray) -> float:
     return float(np.mean(model.predict(X) == groups) - np.bincount(groups).max() / len(groups))
 
 
-def _coefficients(model: Any) -> np.ndarray:
+def _classifier_coefficients(model: Any) -> np.ndarray:
     if not hasattr(model, "coef_"):
         raise TypeError(f"estimator must have coef_ after fit (a linear classifier); {model!r} has none.")
     return np.atleast_2d(model.coef_)
 
 
-def _unit(rows: np.ndarray) -> np.ndarray:
+def _unit_length(rows: np.ndarray) -> np.ndarray:
     """Scale to unit length, so that a weak direction of a late round is not mistaken for rounding."""
     length = np.linalg.norm(rows)
     return rows / length if length > 0 else rows

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skfairdp._base import SkfairdpEstimator, dense, dense_blocks
 from skfairdp._sklearn import Interval, fit_context
 from skfairdp._validation import SensitiveGroups, check_sensitive_features
-from skfairdp.preprocessing._projections import RESOLUTION, GroupMoments, check_width, leace_projection, snap
+from skfairdp.preprocessing._projections import RESOLUTION, GroupMoments, check_width, leace_projection, round_to_grid
 
 
 class LEACEEraser(OneToOneFeatureMixin, TransformerMixin, SkfairdpEstimator):
@@ -164,7 +164,7 @@ class LEACEEraser(OneToOneFeatureMixin, TransformerMixin, SkfairdpEstimator):
         for part, rows in dense_blocks(X):
             block = np.subtract(rows, self.mean_, out=erased[part])
             block -= (block @ self.right_.T) @ self.left_.T
-            snap(block, self._grid)
+            round_to_grid(block, self._grid)
             block += self.mean_
             block[:, self._constant] = rows[:, self._constant]
         return erased

@@ -58,7 +58,7 @@ def units_for(largest: np.ndarray) -> np.ndarray:
     return np.where(largest > 0, 2.0 ** np.frexp(largest)[1], 1.0)
 
 
-def snap(X: np.ndarray, grid: np.ndarray) -> np.ndarray:
+def round_to_grid(X: np.ndarray, grid: np.ndarray) -> np.ndarray:
     """Round each column to its grid, in place.
 
     A projection computed in floating point leaves about 1e-16 of what it removed, and that residue is itself

@@ -159,7 +159,7 @@ class WordDropout(TransformerMixin, SkfairdpEstimator):
         masked = mask_words(
             tokens, self.dropout_rate_, self._stream, mask_token=self._mask_token, sensitive=self._sensitive
         )
-        return _like(X, [" ".join(words) for words in masked])
+        return _container_like(X, [" ".join(words) for words in masked])
 
     def amplify(self, guarantee: PrivacyGuarantee, *, n_changed: int = 1) -> PrivacyGuarantee:
         """Return the word-level guarantee of a mechanism that reads the masked documents.
@@ -215,7 +215,7 @@ def _check_tokens(tokens: Any, row: int) -> list[str]:
     return tokens
 
 
-def _like(X: Any, documents: list[str]) -> Any:
+def _container_like(X: Any, documents: list[str]) -> Any:
     """Put documents into a container of the kind they came in."""
     if isinstance(X, pd.Series):  # a categorical has no category for the masked documents
         dtype = X.dtype if isinstance(X.dtype, pd.StringDtype) else object

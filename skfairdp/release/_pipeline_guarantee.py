@@ -87,7 +87,7 @@ def pipeline_guarantee(pipeline: Any, *, rows: str = "fitted") -> PrivacyGuarant
         raise ValueError(f"rows must be one of {_ROWS}; got {rows!r}.")
     if hasattr(pipeline, "__sklearn_tags__"):  # others cannot be asked whether they are fitted
         check_is_fitted(pipeline)
-    found = _walk(pipeline, type(pipeline).__name__, rows)
+    found = _walk_steps(pipeline, type(pipeline).__name__, rows)
     paid = [*found.of_fitted_rows, *([] if found.of_given_rows is None else [found.of_given_rows])]
     if not paid:
         whose = "the rows that it was fitted on" if rows == "fitted" else "rows that it is given"
@@ -161,7 +161,7 @@ def check_public_rows(estimator: Any, X: Any, public: Any) -> None:
     X, public : array-like
         The rows to protect, and those that everybody may know.
     """
-    if public is X or (np.shape(public) == np.shape(X) and _equal(public, X)):
+    if public is X or (np.shape(public) == np.shape(X) and _equal_tables(public, X)):
         raise ValueError("public holds the same rows as X, which are to be protected; give rows that are public.")
     for pipeline, fitting in _enclosing_pipelines(estimator):
         before = [name for name, step in _steps_before(pipeline, estimator) if not _is_nothing(step)]
@@ -176,7 +176,7 @@ def check_public_rows(estimator: Any, X: Any, public: Any) -> None:
             )
 
 
-def _equal(first: Any, second: Any) -> bool:
+def _equal_tables(first: Any, second: Any) -> bool:
     """Whether two tables of the same shape hold the same values; either may be sparse."""
     if sparse.issparse(first) and sparse.issparse(second):
         return (first != second).nnz == 0
@@ -206,18 +206,18 @@ class _Findings:
     conditions: list[str] = field(default_factory=list)
 
 
-def _walk(step: Any, name: str, rows: str) -> _Findings:
+def _walk_steps(step: Any, name: str, rows: str) -> _Findings:
     if _is_nothing(step):
         return _Findings()
     if isinstance(step, Pipeline):
         return _walk_in_a_row(step.steps, rows)
     if isinstance(step, ColumnTransformer | FeatureUnion):
-        found = _walk_side_by_side(_branches(step), rows)
+        found = _walk_side_by_side(_branches_of_step(step), rows)
         if rows == "fitted" and _chooses_columns_by_rows(step):
             found.reasons.append(_fitted_on_the_same(name, "which columns it takes"))
         return found
     if isinstance(step, FrozenEstimator):
-        found = _walk(step.estimator, name, "new")  # it was fitted before, on other rows
+        found = _walk_steps(step.estimator, name, "new")  # it was fitted before, on other rows
         found.conditions.append(f"the rows that {name!r} was fitted on before it was frozen: they must be public")
         return found
     privacy = getattr(step, "privacy_", None)
@@ -228,13 +228,13 @@ def _walk(step: Any, name: str, rows: str) -> _Findings:
         else:
             found.of_given_rows = privacy
     if rows == "fitted":
-        learned = _learned(step)
+        learned = _learned_without_noise(step)
         if learned is not None:
             found.reasons.append(_fitted_on_the_same(name, learned))
     if hasattr(step, "_taken_as_public"):
         found.conditions.append(f"{step._taken_as_public()} of {name!r}: they must not come from the protected rows")
     if found.of_given_rows is None and not found.of_fitted_rows:
-        found.reasons += _mixing(step, name)
+        found.reasons += _mixes_rows(step, name)
     return found
 
 
@@ -242,7 +242,7 @@ def _walk_in_a_row(steps: list[tuple[str, Any]], rows: str) -> _Findings:
     total = _Findings()
     apart = True  # whether every released row is still a function of that row alone
     for name, step in steps:
-        found = _walk(step, name, rows)
+        found = _walk_steps(step, name, rows)
         if total.of_given_rows is None:
             total.reasons += found.reasons
             total.conditions += found.conditions
@@ -262,7 +262,7 @@ def _walk_side_by_side(branches: list[tuple[str, Any]], rows: str) -> _Findings:
     total = _Findings()
     private = []
     for name, branch in branches:
-        found = _walk(branch, name, rows)
+        found = _walk_steps(branch, name, rows)
         total.reasons += found.reasons
         total.conditions += found.conditions
         total.of_fitted_rows += found.of_fitted_rows
@@ -272,7 +272,7 @@ def _walk_side_by_side(branches: list[tuple[str, Any]], rows: str) -> _Findings:
     return total
 
 
-def _branches(step: Any) -> list[tuple[str, Any]]:
+def _branches_of_step(step: Any) -> list[tuple[str, Any]]:
     if isinstance(step, FeatureUnion):
         return [(name, part) for name, part in step.transformer_list if not _is_dropped(part)]
     fitted = getattr(step, "transformers_", step.transformers)
@@ -295,7 +295,7 @@ def _fitted_on_the_same(name: str, learned: str) -> str:
     return f"{name} was fitted on the same rows ({learned})"
 
 
-def _learned(step: Any) -> str | None:
+def _learned_without_noise(step: Any) -> str | None:
     """Name what a step has learned from the rows of its fit without noise; ``None`` if nothing."""
     own = getattr(step, "_learned_in_clear", None)
     if own is not None:
@@ -318,7 +318,7 @@ def _chooses_columns_by_rows(step: Any) -> bool:
     return any(callable(columns) and not isinstance(columns, make_column_selector) for columns in given)
 
 
-def _mixing(step: Any, name: str) -> list[str]:
+def _mixes_rows(step: Any, name: str) -> list[str]:
     """Say whether a step lets rows show through other rows; few of those that scikit-learn and we wrote do."""
     if not hasattr(step, "transform"):
         return []
@@ -406,18 +406,18 @@ def _steps_before(pipeline: Pipeline, estimator: Any) -> list[tuple[str, Any]]:
 
 
 def _holds_itself(step: Any, estimator: Any) -> bool:
-    return any(part is estimator for part in _parts(step))
+    return any(part is estimator for part in _step_and_parameters(step))
 
 
 def _holds_its_kind(step: Any, estimator: Any) -> bool:
-    return any(type(part) is type(estimator) for part in _parts(step))
+    return any(type(part) is type(estimator) for part in _step_and_parameters(step))
 
 
 def _holds_itself_or_its_kind(step: Any, estimator: Any) -> bool:
     return _holds_itself(step, estimator) or _holds_its_kind(step, estimator)
 
 
-def _parts(step: Any) -> list[Any]:
+def _step_and_parameters(step: Any) -> list[Any]:
     return [step, *step.get_params(deep=True).values()] if hasattr(step, "get_params") else [step]
 
 
@@ -465,8 +465,8 @@ def find_mixed_rows(
         for changed in (0, size // 2, size - 1):
             others = np.arange(size) != changed
             for other in _other_rows(make_rows(1)):
-                after = np.asarray(function(_replace(rows, changed, other)))
-                if not _same(before[others], after[others]):
+                after = np.asarray(function(_with_row_replaced(rows, changed, other)))
+                if not _same_arrays(before[others], after[others]):
                     return size
     return None
 
@@ -476,7 +476,7 @@ def _other_rows(row: Any) -> list[Any]:
     return [row] if isinstance(row, list) else [row, 1000 * row]
 
 
-def _replace(rows: Any, place: int, row: Any) -> Any:
+def _with_row_replaced(rows: Any, place: int, row: Any) -> Any:
     if isinstance(rows, list):
         return [*rows[:place], row[0], *rows[place + 1 :]]
     changed = rows.copy()
@@ -487,5 +487,5 @@ def _replace(rows: Any, place: int, row: Any) -> Any:
     return changed
 
 
-def _same(first: np.ndarray, second: np.ndarray) -> bool:
+def _same_arrays(first: np.ndarray, second: np.ndarray) -> bool:
     return first.shape == second.shape and np.array_equal(first, second, equal_nan=first.dtype.kind == "f")

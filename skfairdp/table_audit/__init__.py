@@ -4,10 +4,12 @@ from skfairdp.table_audit._audit_table import audit_table
 from skfairdp.table_audit._fail_conditions import FailCondition
 from skfairdp.table_audit._table_audit import TableAudit
 from skfairdp.table_audit._terminal_summary import printable
+from skfairdp.table_audit._verdict import Verdict
 
+# What is imported and not listed here is for other folders of skfairdp.
 __all__ = [
     "FailCondition",
     "TableAudit",
+    "Verdict",
     "audit_table",
-    "printable",
 ]

@@ -16,16 +16,16 @@ from skfairdp.model_selection import RelaxationThreshold
 from skfairdp.random import RandomState, clone_with_seed, random_stream
 from skfairdp.table_audit._gap_difference import gap_difference
 from skfairdp.table_audit._methods_compared import METHODS, RECORDS, Method, Setting, choose_methods
-from skfairdp.table_audit._prepared_table import PreparedTable, folds, hold_out, prepare_table
+from skfairdp.table_audit._prepared_table import PreparedTable, hold_out, prepare_table, validation_folds
 from skfairdp.table_audit._table_audit import TableAudit, versions
 from skfairdp.table_audit._terminal_summary import Progress
 from skfairdp.table_audit._train_and_attack import (
     Attack,
     PipelineWithPublicRows,
     Predictions,
-    attack,
-    collected,
-    figures,
+    attack_representation,
+    collect_findings,
+    figures_of_predictions,
     guarantees_of,
     predict_out_of_fold,
     protects_fitted_rows,
@@ -212,7 +212,7 @@ class _TableAuditRun:
         groups = check_sensitive_features(self.table.sensitive, len(y), intersection=True).indices[:, 0]
         generator = self.stream.generator
         self.train, self.test = hold_out(y, groups, test_size, generator)
-        self.folds = folds(y[self.train], groups[self.train], n_splits, generator)
+        self.folds = validation_folds(y[self.train], groups[self.train], n_splits, generator)
         self.probed = self.test
         if len(self.test) > n_probe_rows:
             self.probed = np.sort(generator.choice(self.test, n_probe_rows, replace=False))
@@ -243,7 +243,7 @@ class _TableAuditRun:
     def _run(self, steps: list[tuple[float, str]], calls: list[Any], progress: Progress) -> list[Any]:
         """Make calls in parallel, each with its cost and what it does; return their results in order."""
         results: list[Any] = [None] * len(calls)
-        numbered = (delayed(_numbered)(number, *call) for number, call in enumerate(calls))
+        numbered = (delayed(_call_with_number)(number, *call) for number, call in enumerate(calls))
         for number, found in Parallel(n_jobs=self.n_jobs, return_as="generator_unordered")(numbered):
             results[number] = found
             progress.step(*steps[number])
@@ -273,8 +273,8 @@ class _TableAuditRun:
             if failure is not None:
                 self._leave_out(method, failure)
                 continue
-            with collected([]):  # rates that are undefined on validation rows are of no interest to the reader
-                tried = pd.DataFrame([figures(self.table, self.train, one.predicted) for one in found])
+            with collect_findings([]):  # rates that are undefined on validation rows are of no interest to the reader
+                tried = pd.DataFrame([figures_of_predictions(self.table, self.train, one.predicted) for one in found])
             tried.insert(0, "params", method.candidates(self.setting))
             best = self._choose(tried)
             self.candidates[method.name] = tried.assign(chosen=np.arange(len(tried)) == best)
@@ -300,7 +300,7 @@ class _TableAuditRun:
         methods = [method for method in self.methods if method.name in self.chosen_models]
         rows = (self.train, self.test, self.probed)
         steps = [(_ATTACK_COST, "the columns: attacked")]
-        calls: list[tuple] = [(attack, X, "the columns themselves", sensitive, seed)]
+        calls: list[tuple] = [(attack_representation, X, "the columns themselves", sensitive, seed)]
         for method in methods:
             steps.append((method.cost + _ATTACK_COST, f"{method.name}: measured and attacked"))
             calls.append((train_and_attack, self.chosen_models[method.name], self.table, *rows, method.fitted, seed))
@@ -325,13 +325,13 @@ class _TableAuditRun:
         for method in methods:
             trained, attacked = self.outcomes[method.name]
             findings: list[str] = []
-            with collected(findings):
-                measured = figures(self.table, self.test, trained.predicted, seed)
+            with collect_findings(findings):
+                measured = figures_of_predictions(self.table, self.test, trained.predicted, seed)
                 rates[method.name] = rates_of(self.table, self.test, trained.predicted)
             # The same rate is undefined in several metrics; the table of rates names each once.
             undefined = [finding for finding in findings if finding.startswith("group_rates")]
             self.notes += [f"{method.name}: {finding}" for finding in undefined or findings]
-            guarantees[method.name] = _guarantees(trained.model)
+            guarantees[method.name] = _guarantees_of_model(trained.model)
             change = gap_difference(self.table, self.test, trained.predicted, reference, seed)
             name = f"{self.table.fairness}_change"
             measured |= {name: change.value, f"{name}_lower": change.lower, f"{name}_upper": change.upper}
@@ -382,7 +382,7 @@ def _attack_figures(attacked: Attack) -> dict[str, Any]:
     }
 
 
-def _guarantees(model: Any) -> list[PrivacyGuarantee]:
+def _guarantees_of_model(model: Any) -> list[PrivacyGuarantee]:
     found = guarantees_of(model)
     if protects_fitted_rows(model):
         found = [replace(g, does_not_cover=(*g.does_not_cover, _UNCOVERED)) for g in found]
@@ -398,6 +398,6 @@ def _privacy_figures(method: Method, model: Any, guarantees: list[PrivacyGuarant
     return {"epsilon": guarantee.epsilon, "delta": guarantee.delta, "protects": protects}
 
 
-def _numbered(number: int, function: Any, *arguments: Any) -> tuple[int, Any]:
+def _call_with_number(number: int, function: Any, *arguments: Any) -> tuple[int, Any]:
     """Call a function in a worker, and tell which call it was: results come in the order in which they are ready."""
     return number, function(*arguments)

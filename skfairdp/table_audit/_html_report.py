@@ -11,7 +11,7 @@ import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from skfairdp.table_audit._terminal_summary import duration
+from skfairdp.table_audit._terminal_summary import spoken_duration
 from skfairdp.table_audit._verdict import percent, points
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ _WIDE, _NARROW = 720.0, 340.0  # width of a picture on a screen and on a phone, 
 _MANY_GROUPS = 6  # with more, only the first rate is drawn, and the tables have the others
 
 
-def page(result: "TableAudit") -> str:
+def write_html_page(result: "TableAudit") -> str:
     """Write the page."""
     environment = Environment(
         loader=PackageLoader("skfairdp.table_audit"),
@@ -32,7 +32,7 @@ def page(result: "TableAudit") -> str:
     )
     environment.filters |= {
         "percent": percent,
-        "duration": duration,
+        "duration": spoken_duration,
         "epsilon": _epsilon,
         "number": _number,
         "points": points,
@@ -45,7 +45,7 @@ def page(result: "TableAudit") -> str:
         best=result.table.loc[result.best].to_dict(),
         reference=result.table.loc[result.reference].to_dict(),
         gap_name=_gap_name(result),
-        tradeoff=_tradeoff(result),
+        tradeoff=_tradeoff_picture(result),
         groups=[_group_section(result, attribute) for attribute in attributes],
         leaks=[_leak_section(result, attribute) for attribute in attributes],
         inf=math.inf,
@@ -81,7 +81,7 @@ _RC_PARAMS = {
 }
 
 
-def _picture(draw: Callable[[Any], str], heights: tuple[float, float], salt: str) -> Markup:
+def _picture_for_screens(draw: Callable[[Any], str], heights: tuple[float, float], salt: str) -> Markup:
     """Draw for a screen and for a phone; the style sheet shows one of them.
 
     Parameters
@@ -130,7 +130,7 @@ def _page_style(style: str) -> str:
     return re.sub("#[0-9a-f]{6}", lambda colour: _PAGE_COLOURS.get(colour[0], colour[0]), style)
 
 
-def _tradeoff(result: "TableAudit") -> Markup:
+def _tradeoff_picture(result: "TableAudit") -> Markup:
     """Accuracy to the right, gap upwards: better is lower right."""
     name = _gap_name(result)
     table = result.table[result.table[result.fairness].notna()]
@@ -150,7 +150,7 @@ def _tradeoff(result: "TableAudit") -> Markup:
         )
         return f"Accuracy against {name}. Chosen: {result.best}. {told}."
 
-    return _picture(draw, (380, 330), "trade-off")
+    return _picture_for_screens(draw, (380, 330), "trade-off")
 
 
 def _group_rates(result: "TableAudit", attribute: str) -> Markup:
@@ -173,10 +173,10 @@ def _group_rates(result: "TableAudit", attribute: str) -> Markup:
         return f"Rates by {attribute} with 95% intervals, for {told}; the tables below have the numbers."
 
     height = 50 + 24 * len(shown) * (mine["group"].nunique() + 1)
-    return _picture(draw, (height, height), f"rates {attribute}")
+    return _picture_for_screens(draw, (height, height), f"rates {attribute}")
 
 
-def _leakage(result: "TableAudit", attribute: str) -> Markup:
+def _leakage_picture(result: "TableAudit", attribute: str) -> Markup:
     """Accuracy of the strongest attacker on each method's output, beside what guessing reaches."""
     from skfairdp.inspection import LeakageDisplay
 
@@ -191,7 +191,7 @@ def _leakage(result: "TableAudit", attribute: str) -> Markup:
         return f"Share of rows whose {attribute} an attacker tells, guessing is right for {majority:.3f}. {told}."
 
     height = 60 + 30 * len(rows)
-    return _picture(draw, (height, height), f"leakage {attribute}")
+    return _picture_for_screens(draw, (height, height), f"leakage {attribute}")
 
 
 def _percent(value: float, position: Any = None) -> str:
@@ -247,7 +247,7 @@ def _leak_section(result: "TableAudit", attribute: str) -> dict[str, Any]:
     return {
         "attribute": attribute,
         "rows": result.leakage[result.leakage["attribute"] == attribute].to_dict("records"),
-        "figure": _leakage(result, attribute),
+        "figure": _leakage_picture(result, attribute),
     }
 
 

@@ -35,7 +35,7 @@ _NETWORK: dict[str, Any] = {
     "orthogonality": 0.0,
     "fairness_penalty": 0.0,
     "batch_size": _BATCH_SIZE,
-    "lr": 0.005,
+    "learning_rate": 0.005,
     "optimizer": "adam",
     "early_stopping": False,
     "class_weight": None,
@@ -151,19 +151,19 @@ class FairlearnClassifier(ClassifierMixin, BaseEstimator):
         return self.classes_[self.reduction_.predict(X, random_state=self.random_state)]
 
 
-def _codes(setting: Setting) -> dict[str, Any]:
+def _federate_codes(setting: Setting) -> dict[str, Any]:
     return {"channel": "codes", "n_codes": setting.n_classes}
 
 
-def _weights(setting: Setting) -> list[dict[str, Any]]:
+def _adversary_weights(setting: Setting) -> list[dict[str, Any]]:
     return [{"adversary_weight": weight} for weight in (0.5, 1.0, 2.0)]
 
 
-def _erased(eraser: Any) -> Pipeline:
+def _erased_then_logistic(eraser: Any) -> Pipeline:
     return Pipeline([("eraser", eraser), ("classifier", LogisticRegression(max_iter=1000))])
 
 
-def _pate(setting: Setting) -> PATEClassifier:
+def _pate_method(setting: Setting) -> PATEClassifier:
     n_private = int((1 - _PUBLIC_SHARE) * setting.n_rows)
     return PATEClassifier(
         LogisticRegression(max_iter=200),
@@ -195,7 +195,7 @@ METHODS: dict[str, Method] = {
             "The network on a representation that is made private by noise before it is used.",
             RECORDS,
             lambda s: s.network(s.epsilon, adversary_weight=0.0),
-            lambda s: [{"channel": "laplace", "n_components": 2}, _codes(s)],
+            lambda s: [{"channel": "laplace", "n_components": 2}, _federate_codes(s)],
             cost=4,
         ),
         Method(
@@ -203,28 +203,28 @@ METHODS: dict[str, Method] = {
             "The network, trained against an adversary that tries to read the groups from the representation.",
             "nothing",
             lambda s: s.network(math.inf, channel="laplace", n_components=8),
-            _weights,
+            _adversary_weights,
             cost=6,
         ),
         Method(
             "federate",
             "Noise and adversary together (FEDERATE; not federated learning).",
             RECORDS,
-            lambda s: s.network(s.epsilon, **_codes(s)),
-            _weights,
+            lambda s: s.network(s.epsilon, **_federate_codes(s)),
+            _adversary_weights,
             cost=6,
         ),
         Method(
             "leace",
             "Everything that a linear model can read of the groups is erased, then logistic regression.",
             "nothing",
-            lambda s: _erased(LEACEEraser(tol=1e-8)),
+            lambda s: _erased_then_logistic(LEACEEraser(tol=1e-8)),
         ),
         Method(
             "inlp",
             "The directions in which a linear model finds the groups are projected out, then logistic regression.",
             "nothing",
-            lambda s: _erased(INLPEraser(estimator=LogisticRegression(max_iter=1000), tol=0.0)),
+            lambda s: _erased_then_logistic(INLPEraser(estimator=LogisticRegression(max_iter=1000), tol=0.0)),
             lambda s: [{"eraser__n_iterations": rounds} for rounds in (1, 3)],
             cost=2,
         ),
@@ -232,7 +232,7 @@ METHODS: dict[str, Method] = {
             "pate",
             "Teachers on disjoint parts of the training rows vote, and a student learns from noisy votes (PATE, soft).",
             "the training rows, except the quarter taken as public",
-            _pate,
+            _pate_method,
             cost=6,
             public_share=_PUBLIC_SHARE,
         ),
@@ -259,9 +259,9 @@ def choose_methods(methods: Any) -> list[Method]:
         if isinstance(entry, str):
             chosen.append(METHODS[check_choice(entry, list(METHODS), "method")])
         elif isinstance(entry, tuple) and len(entry) == 2 and isinstance(entry[0], str):
-            chosen.append(_own(*entry))
+            chosen.append(_users_own_method(*entry))
         else:
-            chosen.append(_own(type(entry).__name__, entry))
+            chosen.append(_users_own_method(type(entry).__name__, entry))
     names = [method.name for method in chosen]
     if not names:
         raise ValueError(f"methods is empty; choose from {', '.join(METHODS)}, or give an estimator.")
@@ -271,7 +271,7 @@ def choose_methods(methods: Any) -> list[Method]:
     return chosen
 
 
-def _own(name: str, estimator: Any) -> Method:
+def _users_own_method(name: str, estimator: Any) -> Method:
     if isinstance(estimator, type) or not (hasattr(estimator, "fit") and hasattr(estimator, "predict")):
         raise TypeError(
             f"methods may hold names ({', '.join(METHODS)}), classifiers, and pairs of a name and a classifier; "

@@ -87,19 +87,21 @@ def prepare_table(
     if len(frame) and not known.any():
         raise ValueError(f"every row lacks a value in {target!r} or {', '.join(map(repr, names))}.")
     if not known.all():
-        notes.append(f"{_rows(int((~known).sum()))} without target or sensitive value left out.")
+        notes.append(f"{_number_of_rows(int((~known).sum()))} without target or sensitive value left out.")
         frame = frame[known]
     frame = frame.reset_index(drop=True)
     if len(frame) < MIN_ROWS:
-        raise ValueError(f"the table has {_rows(len(frame))} to work with; an audit needs at least {MIN_ROWS}.")
-    y, classes = _classes(frame[target], target)
-    positive = _positive(classes, pos_label)
+        raise ValueError(
+            f"the table has {_number_of_rows(len(frame))} to work with; an audit needs at least {MIN_ROWS}."
+        )
+    y, classes = _target_classes(frame[target], target)
+    positive = _positive_class(classes, pos_label)
     for name in names:
         _check_groups(frame[name], name, notes)
     features = [name for name in frame if name != target and (keep_sensitive or name not in names)]
     if not keep_sensitive:
         notes.append(f"Not used as a feature: {', '.join(map(repr, names))} (sensitive).")
-    X = _features(frame[features], notes)
+    X = _feature_columns(frame[features], notes)
     if X.shape[1] == 0:
         raise ValueError("no column is left to predict from: " + " ".join(notes))
     return PreparedTable(X, y, frame[names], frame, classes, positive, target, tuple(notes))
@@ -139,11 +141,11 @@ def _check_roles(frame: pd.DataFrame, target: Any, sensitive: Any) -> tuple[str,
     return target, names
 
 
-def _rows(n: int) -> str:
+def _number_of_rows(n: int) -> str:
     return f"{n:,} row{'s' * (n != 1)}"
 
 
-def _classes(column: pd.Series, name: str) -> tuple[np.ndarray, tuple[Any, ...]]:
+def _target_classes(column: pd.Series, name: str) -> tuple[np.ndarray, tuple[Any, ...]]:
     if not (pd.api.types.is_numeric_dtype(column.dtype) or pd.api.types.is_bool_dtype(column.dtype)):
         column = column.astype(object).map(str)  # a class is a name; text and numbers in one column have no order
     class_indices, found = pd.factorize(column, sort=True)
@@ -159,14 +161,14 @@ def _classes(column: pd.Series, name: str) -> tuple[np.ndarray, tuple[Any, ...]]
     if counts.min() < MIN_CLASS_ROWS:
         rare = labels[int(counts.argmin())]
         raise ValueError(
-            f"class {rare!r} of the target {name!r} has {_rows(int(counts.min()))}; each class needs at least "
-            f"{MIN_CLASS_ROWS}. Merge rare classes or drop their rows."
+            f"class {rare!r} of the target {name!r} has {_number_of_rows(int(counts.min()))}; each class needs at "
+            f"least {MIN_CLASS_ROWS}. Merge rare classes or drop their rows."
         )
     values = np.array(labels, dtype=object if isinstance(labels[0], str) else None)
     return values[class_indices], tuple(labels)
 
 
-def _positive(classes: tuple[Any, ...], pos_label: Any) -> Any:
+def _positive_class(classes: tuple[Any, ...], pos_label: Any) -> Any:
     if len(classes) > 2:
         if pos_label is not None:
             raise ValueError(f"pos_label={pos_label!r} has no meaning with {len(classes)} classes; leave it out.")
@@ -192,10 +194,12 @@ def _check_groups(column: pd.Series, name: str, notes: list[str]) -> None:
             "groups. Cut a number into ranges, or merge groups, first."
         )
     for label, count in counts[counts < 4 * MIN_CLASS_ROWS].items():
-        notes.append(f"Group {label!r} of {name!r} has {_rows(int(count))} only; what is said of it is uncertain.")
+        notes.append(
+            f"Group {label!r} of {name!r} has {_number_of_rows(int(count))} only; what is said of it is uncertain."
+        )
 
 
-def _features(frame: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
+def _feature_columns(frame: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
     kept: dict[str, pd.Series] = {}
     dropped: dict[str, list[str]] = {}
     filled = []
@@ -249,7 +253,9 @@ def _number(column: pd.Series, name: str, notes: list[str]) -> pd.Series:
     beyond = np.abs(values) > _HUGE
     if beyond.any():
         values[beyond] = np.nan
-        notes.append(f"{_rows(int(beyond.sum()))} of {name!r} with infinity or numbers beyond 1e100: taken as missing.")
+        notes.append(
+            f"{_number_of_rows(int(beyond.sum()))} of {name!r} with infinity or numbers beyond 1e100: taken as missing."
+        )
     return pd.Series(values, index=column.index)
 
 
@@ -278,7 +284,7 @@ def hold_out(
     return np.sort(order[~taken]), np.sort(order[taken])
 
 
-def folds(
+def validation_folds(
     y: np.ndarray, groups: np.ndarray, n_splits: int, generator: np.random.Generator
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return ``n_splits`` pairs of training and validation rows; each row is validated once."""

@@ -14,8 +14,8 @@ import pandas as pd
 
 from skfairdp import __version__
 from skfairdp.accounting import PrivacyGuarantee
-from skfairdp.table_audit._terminal_summary import summary
-from skfairdp.table_audit._verdict import Verdict, judge
+from skfairdp.table_audit._terminal_summary import terminal_summary
+from skfairdp.table_audit._verdict import Verdict, make_verdict
 from skfairdp.table_files import write_text
 
 _SHOWN = ("numpy", "scipy", "pandas", "scikit-learn", "torch", "skorch")
@@ -88,7 +88,7 @@ class TableAudit:
     @property
     def verdict(self) -> Verdict:
         """The findings in plain words."""
-        return judge(self)
+        return make_verdict(self)
 
     @property
     def best_private(self) -> str | None:
@@ -133,9 +133,9 @@ class TableAudit:
         str
             The page.
         """
-        from skfairdp.table_audit._html_report import page
+        from skfairdp.table_audit._html_report import write_html_page
 
-        text = page(self)
+        text = write_html_page(self)
         if path is not None:
             write_text(path, text)
         return text
@@ -153,7 +153,7 @@ class TableAudit:
         str
             Several lines.
         """
-        return summary(self, colour)
+        return terminal_summary(self, colour)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the models, as values that JSON knows."""

@@ -50,7 +50,7 @@ class Progress:
         if self._lines is not None:
             state = self._bar.format_dict
             left = state["elapsed"] * max(0.0, state["total"] - state["n"]) / state["n"]
-            print(f"{done}  ({duration(left)} left)", file=self._lines, flush=True)
+            print(f"{done}  ({spoken_duration(left)} left)", file=self._lines, flush=True)
 
     def close(self) -> None:
         """Clear the line of the bar."""
@@ -61,7 +61,7 @@ class _Bar(tqdm):
     monitor_interval = 0  # no thread that watches the bar: steps are rare, and each of them draws it
 
 
-def duration(seconds: float) -> str:
+def spoken_duration(seconds: float) -> str:
     """Write a time as a person would say it."""
     if seconds < 0.95:
         return f"{seconds:.1f} s"
@@ -78,7 +78,7 @@ def epsilon_text(epsilon: float, delta: float) -> str:
     return f"{epsilon:.4g}" + (f" ({delta:.0e})" if delta > 0 else "")
 
 
-def summary(result: "TableAudit", colour: bool) -> str:
+def terminal_summary(result: "TableAudit", colour: bool) -> str:
     """Write verdict and table: the text of ``TableAudit.to_text``."""
     bold, green, dim, plain = (_BOLD, _GREEN, _DIM, _PLAIN) if colour else ("", "", "", "")
     width = min(100, max(60, shutil.get_terminal_size((100, 24)).columns))
@@ -116,7 +116,7 @@ def _cells(result: "TableAudit") -> tuple[list[str], list[list[str]]]:
                 f"{row['leakage']:.1%}",
                 epsilon_text(row["epsilon"], row["delta"]),
                 str(row["protects"]).split(",")[0],
-                duration(row["seconds"]),
+                spoken_duration(row["seconds"]),
             ]
         )
     return header, rows

@@ -70,7 +70,7 @@ class Attack:
 
 
 @contextmanager
-def collected(findings: list[str]) -> Iterator[None]:
+def collect_findings(findings: list[str]) -> Iterator[None]:
     """Turn warnings that are findings into sentences, and pass the others on."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -170,10 +170,12 @@ def predict_out_of_fold(
     return result
 
 
-def train(model: Any, table: PreparedTable, train_rows: np.ndarray, test_rows: np.ndarray, fitted: bool) -> Predictions:
+def train_model(
+    model: Any, table: PreparedTable, train_rows: np.ndarray, test_rows: np.ndarray, fitted: bool
+) -> Predictions:
     """Fit a model, unless it came fitted, and predict the test rows."""
     result = Predictions(model=model)
-    with _failure_noted(result), collected(result.findings):
+    with _failure_noted(result), collect_findings(result.findings):
         started = time.perf_counter()
         if not fitted:
             groups = _groups_for_fit(model, table, train_rows)
@@ -211,7 +213,7 @@ def _check_labels(predicted: Any, table: PreparedTable) -> np.ndarray:
     return predicted
 
 
-def represent(model: Any, X: pd.DataFrame) -> tuple[np.ndarray, str]:
+def representation_given_away(model: Any, X: pd.DataFrame) -> tuple[np.ndarray, str]:
     """Return what a model gives away of its rows, and what that is."""
     if hasattr(model, "transform"):
         return np.asarray(model.transform(X)), "the representation it releases"
@@ -226,10 +228,10 @@ def represent(model: Any, X: pd.DataFrame) -> tuple[np.ndarray, str]:
     return pd.get_dummies(pd.Series(model.predict(X))).to_numpy(dtype=float), "its predicted labels"
 
 
-def attack(H: np.ndarray, source: str, sensitive: pd.DataFrame, seed: int) -> Attack:
+def attack_representation(H: np.ndarray, source: str, sensitive: pd.DataFrame, seed: int) -> Attack:
     """Let every attacker try to read the groups from a representation."""
     findings: list[str] = []
-    with collected(findings):
+    with collect_findings(findings):
         report = leakage_report(H, sensitive, random_state=seed)
         length = online_code_length(H, sensitive, n_orders=1, random_state=seed)
     return Attack(report, length.bits, length.uniform_bits, source, findings)
@@ -248,15 +250,17 @@ def train_and_attack(
 
     All in one process: a seeded model that travels to another one draws other noise there.
     """
-    trained = train(model, table, train_rows, test_rows, fitted)
+    trained = train_model(model, table, train_rows, test_rows, fitted)
     if trained.failure is not None:
         return trained, None
     with sklearn.config_context(enable_metadata_routing=True):
-        H, source = represent(model, columns_for(model, table, attacked_rows, fitted))
-    return trained, attack(H, source, table.sensitive.iloc[attacked_rows], seed)
+        H, source = representation_given_away(model, columns_for(model, table, attacked_rows, fitted))
+    return trained, attack_representation(H, source, table.sensitive.iloc[attacked_rows], seed)
 
 
-def figures(table: PreparedTable, rows: np.ndarray, predicted: np.ndarray, seed: int | None = None) -> dict[str, float]:
+def figures_of_predictions(
+    table: PreparedTable, rows: np.ndarray, predicted: np.ndarray, seed: int | None = None
+) -> dict[str, float]:
     """Return accuracy and fairness of predictions; with a seed also the interval of the gap, and other gaps."""
     y, sensitive = table.y[rows], table.sensitive.iloc[rows]
     known = {"sensitive_features": sensitive, "labels": list(table.classes)}

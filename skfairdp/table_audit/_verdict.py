@@ -34,7 +34,7 @@ class Verdict:
     private: str | None
 
 
-def judge(result: "TableAudit") -> Verdict:
+def make_verdict(result: "TableAudit") -> Verdict:
     """Put the findings into words."""
     reference = result.reference
     private = _best_private(result)

@@ -19,10 +19,10 @@ from skfairdp.accounting import PrivacyGuarantee
 from skfairdp.preprocessing import GaussianPrivatizer, LaplacePrivatizer
 from skfairdp.table_files._read_table import (
     check_exists,
+    errors_in_one_sentence,
     find_separator,
     kind_of,
     pyarrow_parquet,
-    readable,
     text_rows,
 )
 from skfairdp.table_files._whole_file import check_writable, temporary_file_beside, whole_file
@@ -33,7 +33,7 @@ _NUMBER_OF_ROWS = "the number and the order of the rows"
 
 
 def make_privatizer(
-    mechanism: str, epsilon: float, delta: float, norm: str | None, clip_norm: float, bounded: bool
+    mechanism: str, epsilon: float, delta: float, norm: str | None, radius: float, bounded: bool
 ) -> Any:
     """Return a privatizer that learns nothing from the rows.
 
@@ -47,7 +47,7 @@ def make_privatizer(
         Of ``"gaussian"``.
     norm : {"l1", "l2", "minmax", "clip"} or None
         How rows are bounded before Laplace noise. None is ``"clip"`` with public bounds and ``"l1"`` without.
-    clip_norm : float
+    radius : float
         The bound.
     bounded : bool
         Whether columns are scaled by public bounds first.
@@ -65,10 +65,10 @@ def make_privatizer(
     if mechanism == "gaussian":
         if bounded or norm not in (None, "l2"):
             raise ValueError("--mechanism gaussian gives every row the same L2 norm; leave --norm and --bounds out.")
-        return GaussianPrivatizer(epsilon, delta, radius=clip_norm)
-    if bounded and (norm not in (None, "clip") or clip_norm != 1.0):
-        raise ValueError("--bounds say how columns are limited; leave --norm and --clip-norm out.")
-    return LaplacePrivatizer(epsilon, norm=norm or ("clip" if bounded else "l1"), radius=clip_norm)
+        return GaussianPrivatizer(epsilon, delta, radius=radius)
+    if bounded and (norm not in (None, "clip") or radius != 1.0):
+        raise ValueError("--bounds say how columns are limited; leave --norm and --radius out.")
+    return LaplacePrivatizer(epsilon, norm=norm or ("clip" if bounded else "l1"), radius=radius)
 
 
 def load_privatizer(path: str | os.PathLike[str], columns: Sequence[str]) -> Any:
@@ -181,7 +181,7 @@ def blocks_of(
     path: Path, wanted: Sequence[str], separator: str | None, block_rows: int
 ) -> Generator[pd.DataFrame, None, None]:
     """Read the wanted columns block by block."""
-    with readable(path):
+    with errors_in_one_sentence(path):
         kind, zipped = kind_of(path)
         if kind == "parquet":
             parquet = pyarrow_parquet()
@@ -323,13 +323,13 @@ def privatize_file(
         with closing(blocks_of(source, [*columns, *keep], separator, block_rows)) as blocks:
             for block in blocks:
                 if not block.empty:
-                    yield _numbers(block[list(columns)], before), block[list(keep)].reset_index(drop=True)
+                    yield _numbers_of_block(block[list(columns)], before), block[list(keep)].reset_index(drop=True)
                 before += len(block)
 
     n_rows = sum(len(values) for values, _ in checked_blocks())
     if n_rows == 0:
         raise ValueError(f"{source} has no rows.")
-    guarantee = _scope(privatizer.privacy_, keep, bounds)
+    guarantee = _scope_of_guarantee(privatizer.privacy_, keep, bounds)
     document = {
         "guarantee": guarantee.to_dict(),
         "columns": list(columns),
@@ -357,7 +357,7 @@ def privatize_file(
                 n_written += len(values)
         if n_written != n_rows:
             raise ValueError(f"{source} had {n_rows:,} rows when it was checked, and {n_written:,} when it was read.")
-        _write_receipt(receipt, document | {"file": target.name, "sha256": _digest(part)})
+        _write_receipt(receipt, document | {"file": target.name, "sha256": _file_digest(part)})
     return guarantee, n_rows
 
 
@@ -368,7 +368,7 @@ def _write_receipt(path: Path, document: dict[str, Any]) -> None:
         os.fsync(file.fileno())  # on the disk before any row is
 
 
-def _numbers(block: pd.DataFrame, before: int) -> np.ndarray:
+def _numbers_of_block(block: pd.DataFrame, before: int) -> np.ndarray:
     """Return the values as floats, or name the row and column that is not a number."""
     columns = []
     for name in block:
@@ -382,7 +382,7 @@ def _numbers(block: pd.DataFrame, before: int) -> np.ndarray:
     return np.column_stack(columns)
 
 
-def _scope(
+def _scope_of_guarantee(
     guarantee: PrivacyGuarantee, keep: Sequence[str], bounds: dict[str, tuple[float, float]] | None
 ) -> PrivacyGuarantee:
     more = [_NUMBER_OF_ROWS]
@@ -393,6 +393,6 @@ def _scope(
     return replace(guarantee, does_not_cover=(*guarantee.does_not_cover, *more))
 
 
-def _digest(path: Path) -> str:
+def _file_digest(path: Path) -> str:
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

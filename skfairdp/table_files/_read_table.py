@@ -40,7 +40,7 @@ def check_exists(path: str | os.PathLike[str]) -> Path:
 
 
 @contextmanager
-def readable(path: Path) -> Iterator[None]:
+def errors_in_one_sentence(path: Path) -> Iterator[None]:
     """Turn everything that goes wrong with a file into one sentence with its name."""
     try:
         yield
@@ -109,13 +109,13 @@ def text_rows(path: Path, zipped: bool, separator: str) -> Iterator[list[str]]:
                 if len(row) == width:
                     yield row
                 elif row:
-                    raise csv.Error(f"{_counted(len(row), 'value')}, but the header has {_counted(width, 'name')}")
+                    raise csv.Error(f"{_number_of(len(row), 'value')}, but the header has {_number_of(width, 'name')}")
                 before = lines.line_num
         except csv.Error as error:
             raise ValueError(f"{path} cannot be read as a table: line {before + 1}: {error}.") from None
 
 
-def _counted(number: int, what: str) -> str:
+def _number_of(number: int, what: str) -> str:
     return f"{number} {what}{'s' * (number != 1)}"
 
 
@@ -146,7 +146,7 @@ def read_table(path: str | os.PathLike[str], *, separator: str | None = None) ->
     1   NaN   m
     """
     path = check_exists(path)
-    with readable(path):
+    with errors_in_one_sentence(path):
         kind, zipped = kind_of(path)
         if kind == "parquet":
             return _read_parquet(path)

@@ -303,8 +303,8 @@ def test_spending_is_known_for_one_set_and_for_all():
     for name in ("a", "b", "b"):
         ledger.charge(pure(1.0), records=name)
     with ledger._transaction() as connection:
-        assert _ledger_file.spending(connection, "b") == {pure(1.0): 2}
-        assert _ledger_file.spending(connection) == {pure(1.0): 3}
+        assert _ledger_file.recorded_releases(connection, "b") == {pure(1.0): 2}
+        assert _ledger_file.recorded_releases(connection) == {pure(1.0): 3}
 
 
 @pytest.mark.parametrize(

@@ -155,14 +155,14 @@ RACE = """
     folder, rounds, fault = sys.argv[1], int(sys.argv[2]), sys.argv[3]
     if fault == "planted":  # read first, lock later
         from collections import Counter
-        true_spending = _ledger_file.spending
+        true_spending = _ledger_file.recorded_releases
         def late(connection, records=None):
             connection.commit()
             spent = true_spending(connection, records)
             time.sleep(0.01)
             connection.execute("BEGIN IMMEDIATE")
             return spent
-        _ledger_file.spending = late
+        _ledger_file.recorded_releases = late
     release = PrivacyGuarantee(1.0, mechanism="laplace")
     ledger = PrivacyLedger(path=f"{folder}/ledger.sqlite")
     won = 0
@@ -579,7 +579,7 @@ def test_releases_go_on_where_nothing_can_be_written(monkeypatch):
         raise FileNotFoundError("No usable temporary directory found")
 
     monkeypatch.setattr("tempfile.gettempdir", nowhere)
-    assert os.path.isabs(_active_ledgers._folder())
+    assert os.path.isabs(_active_ledgers._board_folder())
 
 
 def test_marker_is_there_while_the_ledger_is_active(data):
@@ -587,7 +587,7 @@ def test_marker_is_there_while_the_ledger_is_active(data):
     folder = os.path.dirname(_active_ledgers._boards[-1])
     before = set(os.listdir(folder)) if os.path.exists(folder) else set()
     with PrivacyLedger() as ledger:
-        marker = next(_active_ledgers._markers())
+        marker = next(_active_ledgers._session_markers())
         assert stat.S_IMODE(os.stat(folder).st_mode) == 0o700
         os.unlink(marker)  # as somebody may who cleans up temporary files
         Noisy().fit_transform(X)

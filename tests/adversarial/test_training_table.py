@@ -58,13 +58,13 @@ def test_order_of_rows_does_not_count(make):
 @pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
 def test_hash_collisions_are_noticed(make, monkeypatch):
     x, y, groups, weight = rows()
-    honest, salts = _training_table._hash, []
+    honest, salts = _training_table._hash_rows, []
 
     def clashing(*args):
         salts.append(args[-1])
         return honest(*args) % 5 if len(salts) == 1 else honest(*args)
 
-    monkeypatch.setattr(_training_table, "_hash", clashing)
+    monkeypatch.setattr(_training_table, "_hash_rows", clashing)
     merged = merge_rows(make(x), y, groups, weight)
     assert salts == [0, 1]
     assert merged[3].sum() == weight.sum()

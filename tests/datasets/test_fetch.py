@@ -17,7 +17,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from skfairdp.datasets import _fetch, fetch_parkinsons
-from skfairdp.datasets._fetch import RemoteFile, checked_path, read
+from skfairdp.datasets._fetch import RemoteFile, checked_path, read_published_file
 
 CONTENT = bytes(range(256)) * 400
 
@@ -100,8 +100,8 @@ def files_below(folder):
 
 def test_a_missing_file_is_downloaded_once(server, tmp_path):
     file = remote(server.page("/table.csv", good()))
-    assert read(file, tmp_path, True) == CONTENT
-    assert read(file, tmp_path, True) == CONTENT
+    assert read_published_file(file, tmp_path, True) == CONTENT
+    assert read_published_file(file, tmp_path, True) == CONTENT
     assert checked_path(file, tmp_path, False).read_bytes() == CONTENT
     assert server.asked == ["/table.csv"]
     assert files_below(tmp_path) == ["set/table.csv"]
@@ -110,7 +110,7 @@ def test_a_missing_file_is_downloaded_once(server, tmp_path):
 def test_a_file_inside_nested_archives_is_downloaded(server, tmp_path):
     archive = zipped(**{"inner.zip": zipped(**{"a folder/table.csv": CONTENT})})
     file = remote(server.page("/outer.zip", good(archive)) + "!inner.zip!a folder/table.csv")
-    assert read(file, tmp_path, True) == CONTENT
+    assert read_published_file(file, tmp_path, True) == CONTENT
     assert files_below(tmp_path) == ["set/table.csv"]
 
 
@@ -118,7 +118,7 @@ def test_a_file_inside_nested_archives_is_downloaded(server, tmp_path):
 def test_a_wrong_archive_is_refused(server, tmp_path, archive):
     file = remote(server.page("/outer.zip", good(archive)) + "!table.csv")
     with pytest.raises(ConnectionError, match="not the archive that was expected"):
-        read(file, tmp_path, True)
+        read_published_file(file, tmp_path, True)
     assert files_below(tmp_path) == []
 
 
@@ -126,10 +126,10 @@ def test_a_file_may_be_stored_packed(tmp_path):
     file = remote()
     (tmp_path / "set").mkdir()
     (tmp_path / "set/table.csv.gz").write_bytes(gzip.compress(CONTENT))
-    assert read(file, tmp_path, False) == CONTENT
+    assert read_published_file(file, tmp_path, False) == CONTENT
     (tmp_path / "set/table.csv.gz").unlink()
     (tmp_path / "set/table.csv.zip").write_bytes(zipped(**{"table.csv": CONTENT}))
-    assert read(file, tmp_path, False) == CONTENT
+    assert read_published_file(file, tmp_path, False) == CONTENT
 
 
 @contextlib.contextmanager
@@ -173,7 +173,7 @@ def test_an_archive_that_swells_is_not_unpacked(server, tmp_path, kind, place):
         (tmp_path / "set").mkdir()
         (tmp_path / "set/table.csv.zip").write_bytes(archive)
     with little_memory(), pytest.raises(error, match=said):
-        read(file, tmp_path, True)
+        read_published_file(file, tmp_path, True)
     assert files_below(tmp_path) == left
 
 
@@ -183,7 +183,7 @@ def test_a_stored_file_that_is_too_large_is_not_read(tmp_path, suffix):
     content = bytes(LARGE)
     (tmp_path / f"set/table.csv{suffix}").write_bytes(gzip.compress(content) if suffix else content)
     with little_memory(), pytest.raises(OSError, match=r"more than the expected 102,400 bytes\. Remove it"):
-        read(remote(), tmp_path, True)
+        read_published_file(remote(), tmp_path, True)
 
 
 def test_an_archive_in_an_archive_is_limited_as_well(server, tmp_path, monkeypatch):
@@ -191,10 +191,10 @@ def test_an_archive_in_an_archive_is_limited_as_well(server, tmp_path, monkeypat
     archive = zipped(zipfile.ZIP_DEFLATED, **{"inner.zip": zipped(**{"table.csv": bytes(LARGE)})})
     file = remote(server.page("/outer.zip", good(archive)) + "!inner.zip!table.csv")
     with little_memory(), pytest.raises(ConnectionError, match=r"inner\.zip in it has 50,000,\d+ bytes, more than"):
-        read(file, tmp_path, True)
+        read_published_file(file, tmp_path, True)
     large = remote(server.page("/large.zip", good(zipped(**{"table.csv": bytes(2_000_000)}))) + "!table.csv")
     with pytest.raises(ConnectionError, match="more than the expected 1,000,000 bytes were sent"):
-        read(large, tmp_path, True)
+        read_published_file(large, tmp_path, True)
     assert files_below(tmp_path) == []
 
 
@@ -206,7 +206,7 @@ def test_a_damaged_local_file_is_named_and_left_alone(server, tmp_path, suffix):
     place.parent.mkdir()
     place.write_bytes(packed[: len(packed) // 2])
     with pytest.raises(OSError, match=r"table\.csv"):
-        read(file, tmp_path, True)
+        read_published_file(file, tmp_path, True)
     if not suffix:
         with pytest.raises(OSError, match="is not the published"):
             checked_path(file, tmp_path, True)
@@ -240,7 +240,7 @@ def test_a_slow_server_is_given_up(server, tmp_path, monkeypatch, slow):
     file = remote(server.page("/table.csv", slow))
     start = time.monotonic()
     with pytest.raises(ConnectionError, match="timed out"):
-        read(file, tmp_path, True)
+        read_published_file(file, tmp_path, True)
     assert time.monotonic() - start < 3
     assert len(server.asked) == 2
     assert files_below(tmp_path) == []
@@ -255,7 +255,7 @@ def test_a_steady_server_may_take_longer_than_the_time_out(server, tmp_path, mon
             handler.wfile.write(CONTENT[k : k + 5120])
             time.sleep(0.03)
 
-    assert read(remote(server.page("/table.csv", steady)), tmp_path, True) == CONTENT
+    assert read_published_file(remote(server.page("/table.csv", steady)), tmp_path, True) == CONTENT
 
 
 def cut(handler, nth):
@@ -272,12 +272,12 @@ def busy(handler, nth):
 def test_temporary_faults_are_retried(server, tmp_path, fault, said):
     lasting = remote(server.page("/lasting", fault))
     with pytest.raises(ConnectionError, match=f"{said}.*asked 4 times"):
-        read(lasting, tmp_path, True)
+        read_published_file(lasting, tmp_path, True)
     assert len(server.asked) == 4
     assert files_below(tmp_path) == []
 
     passing = remote(server.page("/passing", lambda handler, nth: (fault if nth < 3 else good())(handler, nth)))
-    assert read(passing, tmp_path, True) == CONTENT
+    assert read_published_file(passing, tmp_path, True) == CONTENT
     assert server.asked.count("/passing") == 3
 
 
@@ -288,13 +288,13 @@ def test_a_body_without_length_that_ends_early_is_refused(server, tmp_path):
         handler.wfile.write(CONTENT[:5000])
 
     with pytest.raises(ConnectionError, match="cut off after 5,000"):
-        read(remote(server.page("/table.csv", short)), tmp_path, True)
+        read_published_file(remote(server.page("/table.csv", short)), tmp_path, True)
 
 
 def test_missing_page_is_not_retried(server, tmp_path):
     file = remote(server.page("/table.csv", lambda handler, nth: send(handler, b"", code=404)))
     with pytest.raises(ConnectionError, match="404"):
-        read(file, tmp_path, True)
+        read_published_file(file, tmp_path, True)
     assert len(server.asked) == 1
 
 
@@ -302,16 +302,16 @@ def test_missing_page_is_not_retried(server, tmp_path):
 def test_wrong_checksum_moves_to_the_next_source(server, tmp_path, wrong):
     bad = server.page("/bad", good(wrong))
     with pytest.raises(ConnectionError, match=r"sha256|more than the expected"):
-        read(remote(bad), tmp_path, True)
+        read_published_file(remote(bad), tmp_path, True)
     assert files_below(tmp_path) == []
-    assert read(remote(bad, server.page("/good", good())), tmp_path, True) == CONTENT
+    assert read_published_file(remote(bad, server.page("/good", good())), tmp_path, True) == CONTENT
 
 
 def test_offline_says_what_to_put_where(server, tmp_path):
     address = server.page("/table.csv", good())
     server.close()
     with pytest.raises(ConnectionError) as caught:
-        read(remote(address), tmp_path, True)
+        read_published_file(remote(address), tmp_path, True)
     message = str(caught.value)
     for needed in (str(tmp_path / "set/table.csv"), address, "SKFAIRDP_DATA", "102,400 bytes", "refused"):
         assert needed in message
@@ -320,7 +320,7 @@ def test_offline_says_what_to_put_where(server, tmp_path):
 def test_without_permission_nothing_is_asked(server, tmp_path):
     file = remote(server.page("/table.csv", good()))
     with pytest.raises(FileNotFoundError, match="download_if_missing=True"):
-        read(file, tmp_path / "nowhere", False)
+        read_published_file(file, tmp_path / "nowhere", False)
     assert server.asked == []
     assert files_below(tmp_path) == []
     assert not (tmp_path / "nowhere").exists()
@@ -330,19 +330,19 @@ def test_where_files_are_looked_for(server, tmp_path, monkeypatch):
     file = remote(server.page("/table.csv", good()))
     given, variable, cache = tmp_path / "given", tmp_path / "variable", tmp_path / "home/.cache/skfairdp"
 
-    read(file, None, True)  # no setting: the cache, which is made now
+    read_published_file(file, None, True)  # no setting: the cache, which is made now
     assert files_below(tmp_path) == ["home/.cache/skfairdp/set/table.csv"]
     monkeypatch.setenv("SKFAIRDP_DATA", str(variable))
-    assert _fetch.locate(file, None, False) == cache / "set/table.csv"
+    assert _fetch.locate_published_file(file, None, False) == cache / "set/table.csv"
     assert not variable.exists()
     with pytest.raises(FileNotFoundError):  # a folder that is given is the only one
-        _fetch.locate(file, given, False)
-    assert _fetch.locate(file, str(given), True) == given / "set/table.csv"
+        _fetch.locate_published_file(file, given, False)
+    assert _fetch.locate_published_file(file, str(given), True) == given / "set/table.csv"
 
     (cache / "set/table.csv").unlink()
-    assert _fetch.locate(file, None, True) == variable / "set/table.csv"
+    assert _fetch.locate_published_file(file, None, True) == variable / "set/table.csv"
     with pytest.raises(TypeError, match="data_home"):
-        read(file, 3, True)
+        read_published_file(file, 3, True)
 
 
 def test_a_folder_that_cannot_be_written_is_passed_over(server, tmp_path, monkeypatch):
@@ -350,9 +350,9 @@ def test_a_folder_that_cannot_be_written_is_passed_over(server, tmp_path, monkey
     obstacle = tmp_path / "obstacle"
     obstacle.write_text("a file, not a folder")
     monkeypatch.setenv("SKFAIRDP_DATA", str(obstacle))
-    assert _fetch.locate(file, None, True) == tmp_path / "home/.cache/skfairdp/set/table.csv"
+    assert _fetch.locate_published_file(file, None, True) == tmp_path / "home/.cache/skfairdp/set/table.csv"
     with pytest.raises(PermissionError, match="none of them can be written"):
-        _fetch.locate(file, obstacle, True)
+        _fetch.locate_published_file(file, obstacle, True)
 
 
 def test_a_loader_downloads_what_it_reads(server, tmp_path, monkeypatch):
@@ -388,7 +388,7 @@ def test_progress_is_shown(server, tmp_path, monkeypatch):
             self.seen += n
 
     monkeypatch.setattr(_fetch, "tqdm", Bar)
-    read(remote(server.page("/table.csv", good())), tmp_path, True)
+    read_published_file(remote(server.page("/table.csv", good())), tmp_path, True)
     (bar,) = bars
     assert bar.options["total"] == bar.seen == len(CONTENT)
     assert bar.options["desc"] == "table.csv"
@@ -450,6 +450,6 @@ def test_a_process_that_is_killed_leaves_no_file(server, tmp_path):
     assert begun.wait(20)
     process.kill()
     process.communicate()
-    assert _fetch.find(file, [tmp_path]) is None
+    assert _fetch.find_published_file(file, [tmp_path]) is None
     server.page("/table.csv", good())
-    assert read(file, tmp_path, True) == CONTENT
+    assert read_published_file(file, tmp_path, True) == CONTENT

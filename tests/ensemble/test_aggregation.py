@@ -10,7 +10,7 @@ from sklearn.tree import DecisionTreeClassifier
 from skfairdp import PATEClassifier, audit_epsilon
 from skfairdp.accounting import binary_vote_rdp, gaussian_epsilon, gaussian_mu, renyi_epsilon
 from skfairdp.ensemble._students import student_targets
-from skfairdp.ensemble._teachers import partition
+from skfairdp.ensemble._teachers import partition_rows
 from skfairdp.mechanisms import vote_mechanism
 from skfairdp.random import random_stream
 
@@ -98,10 +98,10 @@ def test_large_budgets_draw_from_one_table(labels):
 
 
 def test_partition_covers_everything():
-    parts = partition(103, 10, random_stream(0))
+    parts = partition_rows(103, 10, random_stream(0))
     assert sorted(np.concatenate(parts).tolist()) == list(range(103))
     assert {len(part) for part in parts} == {10, 11}
-    assert sum(len(part) == 0 for part in partition(3, 10, random_stream(0))) == 7
+    assert sum(len(part) == 0 for part in partition_rows(3, 10, random_stream(0))) == 7
 
 
 def _votes(X, y, queries, parts):

@@ -6,7 +6,7 @@ from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 
 from skfairdp.ensemble._students import (
-    _objective,
+    _student_objective,
     solve_students,
     student_losses,
     student_probabilities,
@@ -47,7 +47,7 @@ def test_targets_outside_the_simplex(n_classes):
     for r in range(3):
         shape = theta[r : r + 1].shape
         best = minimize(
-            lambda t, r=r, shape=shape: _objective(t.reshape(shape), with_ones(X), targets[r : r + 1], 0.1)[0],
+            lambda t, r=r, shape=shape: _student_objective(t.reshape(shape), with_ones(X), targets[r : r + 1], 0.1)[0],
             rng.normal(size=theta[r].size),
             tol=1e-12,
         )
@@ -59,10 +59,10 @@ def test_targets_of_any_sum_reach_a_stationary_point():
     X, targets = rows(60, 3), rng.normal(size=(5, 60, 2))
     theta = solve_students(X, targets, 0.05)
     for r in range(5):
-        value = _objective(theta[r : r + 1], with_ones(X), targets[r : r + 1], 0.05)[0]
+        value = _student_objective(theta[r : r + 1], with_ones(X), targets[r : r + 1], 0.05)[0]
         for _ in range(20):
             nearby = theta[r : r + 1] + 1e-4 * rng.normal(size=theta[r : r + 1].shape)
-            assert _objective(nearby, with_ones(X), targets[r : r + 1], 0.05)[0] > value - 1e-12
+            assert _student_objective(nearby, with_ones(X), targets[r : r + 1], 0.05)[0] > value - 1e-12
 
 
 def test_losses_and_probabilities_agree():
@@ -102,5 +102,7 @@ def test_more_features_than_rows(n_classes):
     design = with_ones(X)
     assert theta.shape[2] == 31
     for nudge in rng.normal(scale=1e-4, size=(20, *theta.shape)):  # no point near by is better
-        better = _objective(theta + nudge, design, targets, 0.05) < _objective(theta, design, targets, 0.05)
+        better = _student_objective(theta + nudge, design, targets, 0.05) < _student_objective(
+            theta, design, targets, 0.05
+        )
         assert not better.any()

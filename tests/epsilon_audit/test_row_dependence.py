@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import hypergeom
 
 from skfairdp.epsilon_audit import audit_epsilon
-from skfairdp.epsilon_audit._row_dependence import Run, describe, find_dependence, independence_bounds
+from skfairdp.epsilon_audit._row_dependence import Run, describe_outputs, find_dependence, independence_bounds
 
 N = 600
 
@@ -39,7 +39,7 @@ def test_bounds_are_never_below_the_exact_probability(n, ones, others):
 
 def runs(draw, n=N, rows_per_call=10**6):
     """Two inputs, drawn twice."""
-    return [Run(record, describe(draw(record, n)), rows_per_call) for record in (0, 1, 0, 1)]
+    return [Run(record, describe_outputs(draw(record, n)), rows_per_call) for record in (0, 1, 0, 1)]
 
 
 def honest_draws(kind, rng):

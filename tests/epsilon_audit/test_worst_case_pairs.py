@@ -7,7 +7,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skfairdp.epsilon_audit import worst_case_pair, worst_case_pairs
-from skfairdp.epsilon_audit._worst_case_pairs import pair_that_moves
+from skfairdp.epsilon_audit._worst_case_pairs import pair_differing_in_column
 from skfairdp.mechanisms import l1_sensitivity, l2_sensitivity, normalise
 from skfairdp.preprocessing import GaussianPrivatizer, LaplacePrivatizer, OMEEncoder
 
@@ -168,7 +168,7 @@ def test_an_estimator_of_your_own_may_know_several_pairs():
 
 def test_a_pair_is_turned_to_another_coordinate():
     pairs = [(np.ones(3), -np.ones(3)), (np.array([1.0, 5.0, 2.0]), np.array([-1.0, 5.0, 2.0]))]
-    assert [row.tolist() for row in pair_that_moves(pairs, 2)] == [[2.0, 5.0, 1.0], [2.0, 5.0, -1.0]]
-    assert pair_that_moves(pairs[:1], 2) is None
-    assert pair_that_moves(pairs, 3) is None
-    assert pair_that_moves([("a", "b")], 0) is None
+    assert [row.tolist() for row in pair_differing_in_column(pairs, 2)] == [[2.0, 5.0, 1.0], [2.0, 5.0, -1.0]]
+    assert pair_differing_in_column(pairs[:1], 2) is None
+    assert pair_differing_in_column(pairs, 3) is None
+    assert pair_differing_in_column([("a", "b")], 0) is None

@@ -19,7 +19,13 @@ from skfairdp.mechanisms import (
     randomised_response,
     sue_mechanism,
 )
-from skfairdp.mechanisms._bit_mechanism import TWO_64, bernoulli, bit_loss, bit_mechanism_from_logits, threshold
+from skfairdp.mechanisms._bit_mechanism import (
+    TWO_64,
+    bernoulli,
+    bit_loss,
+    bit_mechanism_from_logits,
+    rounded_logistic_count,
+)
 from skfairdp.random import random_stream
 
 EXACT = {"sue": sue_mechanism, "oue": oue_mechanism, "ome": ome_mechanism}
@@ -236,15 +242,15 @@ def test_an_impossible_outcome_costs_everything():
 
 @given(logit=st.floats(-60, 60), up=st.booleans())
 def test_threshold_rounds_a_logistic_to_the_asked_side(logit, up):
-    count = threshold(logit, up=up)
+    count = rounded_logistic_count(logit, up=up)
     assert 1 <= count < TWO_64
     if abs(logit) < 40:
         # Distance to certainty and odds, both to nearly full precision.
         odds = math.log(count) - math.log(TWO_64 - count) if abs(logit) > 1e-3 else None
         if odds is not None:
             assert odds == pytest.approx(logit, rel=1e-9, abs=64 / min(count, TWO_64 - count))
-    assert threshold(logit, up=True) - threshold(logit, up=False) in (0, 1)
-    assert count == TWO_64 - threshold(-logit, up=not up)
+    assert rounded_logistic_count(logit, up=True) - rounded_logistic_count(logit, up=False) in (0, 1)
+    assert count == TWO_64 - rounded_logistic_count(-logit, up=not up)
 
 
 def test_worst_bits_reach_epsilon():

@@ -10,7 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from skfairdp.mechanisms._code_mechanism import _TOTAL, _cumulative, code_mechanism, code_probabilities, draw_codes
+from skfairdp.mechanisms._code_mechanism import (
+    _TOTAL,
+    _cumulative_probabilities,
+    code_mechanism,
+    code_probabilities,
+    draw_codes,
+)
 from skfairdp.random import random_stream
 
 
@@ -18,7 +24,7 @@ def integer_weights(s, epsilon):
     """The weights that draw_codes compares its word with, by plain Python integers."""
     weights = code_mechanism(s.shape[1], epsilon)
     rows = []
-    for row in _cumulative(s):
+    for row in _cumulative_probabilities(s):
         rise = [min(math.floor(c * float(weights.spread)), weights.spread) for c in row[:-1]]
         rise = [0, *rise, weights.spread]
         rows.append([weights.floor + b - a for a, b in itertools.pairwise(rise)])

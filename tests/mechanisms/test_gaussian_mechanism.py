@@ -20,7 +20,7 @@ from skfairdp.mechanisms._gaussian_mechanism import (
     TAU,
     GaussianNoise,
     gaussian_table,
-    spread,
+    scale_of_level_sum,
 )
 from skfairdp.random import random_stream
 
@@ -50,7 +50,7 @@ def test_masses_are_those_of_the_rounded_normal(scale):
 def test_pi_is_pi():
     with localcontext() as context:
         context.prec = 80
-        assert str(module._pi())[:52] == "3.14159265358979323846264338327950288419716939937510"
+        assert str(module._decimal_pi())[:52] == "3.14159265358979323846264338327950288419716939937510"
 
 
 @pytest.mark.parametrize("scale", [42.0, 555.0, TABLE_SCALE])
@@ -99,7 +99,7 @@ def test_a_table_with_wrong_masses_is_refused(monkeypatch):
 def test_a_sum_of_levels_is_a_dithered_gaussian():
     """P(m X1 + X2 = k) equals P(round(m G1 + G2 + V) = k), V uniform on [-m/2, m/2], to the last bit of float64."""
     scale, m = 64.0, 4
-    sigma, k = scale * spread(m, 2), np.arange(-4000, 4001)
+    sigma, k = scale * scale_of_level_sum(m, 2), np.arange(-4000, 4001)
     j = np.arange(-1200, 1201)
 
     def rounded(i, s):

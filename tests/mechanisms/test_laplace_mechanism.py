@@ -17,7 +17,7 @@ from skfairdp.mechanisms import (
     normalise,
 )
 from skfairdp.mechanisms._alias_table import WHOLE
-from skfairdp.mechanisms._laplace_mechanism import LaplaceNoise, laplace_noise, laplace_scale
+from skfairdp.mechanisms._laplace_mechanism import LaplaceNoise, laplace_scale, laplace_tables
 from skfairdp.mechanisms._normalise import normalise_to_grid
 from skfairdp.random import random_stream
 
@@ -110,7 +110,7 @@ def test_short_table_gives_the_whole_distribution(monkeypatch):
 def test_no_outcome_tells_more_than_epsilon(epsilon):
     """The theorem itself, in integers: over the table, counts at distance 2N have a ratio of at most e**epsilon."""
     plan = laplace_mechanism(epsilon, "l1", 1)
-    table = laplace_noise(plan.scale)._main
+    table = laplace_tables(plan.scale)._main
     with localcontext() as context:
         context.prec = 60
         bound = Decimal(epsilon).exp()
@@ -238,7 +238,7 @@ def test_the_profile_of_one_coordinate():
     """delta(e) = 1 - exp((e - epsilon)/2): 0.221199 at epsilon 1, e 0.5 and 0.393469 at epsilon 8, e 7."""
     for epsilon, e, delta in ((1.0, 0.5, 0.221199), (8.0, 7.0, 0.393469)):
         plan = laplace_mechanism(epsilon, "l1", 1)
-        table = laplace_noise(plan.scale)._main
+        table = laplace_tables(plan.scale)._main
         p = np.array([count / WHOLE for count in table.counts])
         shift = 2 * plan.grid
         got = np.maximum(p[:-shift] - math.exp(e) * p[shift:], 0).sum()

@@ -91,7 +91,7 @@ def test_drawing_tables_is_drawing_rows(weighted):
     weights = rng.exponential(size=len(y_true)) if weighted else None
     by_rows = rows_bootstrap(y_true, y_pred, groups, weights, 1500, rng).reshape(1500, -1)
     table = group_table(y_true, y_pred, sensitive_features=groups, sample_weight=weights)
-    draws = intervals.bootstrap(table, lambda counts: counts, 1500, 1).reshape(1500, -1)
+    draws = intervals.bootstrap_statistic(table, lambda counts: counts, 1500, 1).reshape(1500, -1)
 
     def agrees(other):
         scale = by_rows.std(axis=0) + 1e-9
@@ -155,7 +155,7 @@ def test_an_interval_holds_its_own_value(metric):
 
     table = group_table(y_true, y_pred, sensitive_features=groups)
     how = ("binary", 1) if metric in ("tpr_gap", "demographic_parity_gap") else ("rms", None)
-    draws = intervals.bootstrap(table, lambda counts: intervals._STATISTICS[metric](counts, *how), 1000, 0)
+    draws = intervals.bootstrap_statistic(table, lambda counts: intervals._STATISTICS[metric](counts, *how), 1000, 0)
     ends = intervals.percentile_interval(draws, 0.95)
     assert not ends[0] <= value <= ends[1], "the percentiles alone must miss it, or this is no test"
     assert (lower, upper) == (min(ends[0], value), max(ends[1], value))

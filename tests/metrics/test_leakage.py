@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 
 from skfairdp.metrics import leakage_report, leakage_score
 from skfairdp.metrics._attackers import Attack
-from skfairdp.metrics._leakage import strongest
+from skfairdp.metrics._leakage import strongest_attack
 
 
 def signal(n=600, d=6, shift=1.0, seed=0):
@@ -130,7 +130,7 @@ def test_strongest_attacker_is_chosen_on_other_rows():
     truth = rng.integers(0, 2, 400)
     attacks = {str(k): Attack(rng.integers(0, 2, 400), None) for k in range(200)}
     part = np.arange(400) % 5
-    honest = np.mean(strongest(attacks, truth, part).predicted == truth)
+    honest = np.mean(strongest_attack(attacks, truth, part).predicted == truth)
     boasting = max(np.mean(attack.predicted == truth) for attack in attacks.values())
     low, high = chance_band(400, 1e-2)
     assert boasting > high, "the fault that is avoided: the maximum is outside the band"

@@ -32,7 +32,7 @@ from skfairdp.metrics import (
 from skfairdp.random import random_stream
 from skfairdp.table_audit._gap_difference import gap_difference
 from skfairdp.table_audit._methods_compared import METHODS
-from skfairdp.table_audit._prepared_table import folds, hold_out, prepare_table
+from skfairdp.table_audit._prepared_table import hold_out, prepare_table, validation_folds
 
 ROLES = {"target": "target", "sensitive": "group"}
 
@@ -162,7 +162,7 @@ def test_candidates_are_judged_out_of_fold(result):
     groups = pd.factorize(frame["group"], sort=True)[0]
     train, _ = hold_out(table.y, groups, 0.3, stream.generator)
     predicted = np.empty(len(train), dtype=table.y.dtype)
-    for fit, valid in folds(table.y[train], groups[train], 2, stream.generator):
+    for fit, valid in validation_folds(table.y[train], groups[train], 2, stream.generator):
         model = make_pipeline(table.preprocessor(), LogisticRegression())
         model.fit(table.X.iloc[train[fit]], table.y[train[fit]])
         predicted[valid] = model.predict(table.X.iloc[train[valid]])

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skfairdp.table_audit._prepared_table import MISSING, folds, hold_out, prepare_table
+from skfairdp.table_audit._prepared_table import MISSING, hold_out, prepare_table, validation_folds
 
 
 def people(n=200, **columns):
@@ -173,7 +173,7 @@ def test_hold_out_keeps_shares_of_strata():
 
 def test_folds_part_the_rows_by_class():
     y = np.array(["common"] * 300 + ["rare"] * 6)
-    parts = folds(y, np.zeros(306, dtype=int), 3, np.random.default_rng(0))
+    parts = validation_folds(y, np.zeros(306, dtype=int), 3, np.random.default_rng(0))
     assert sorted(np.concatenate([valid for _, valid in parts])) == list(range(306))
     for fit, valid in parts:
         assert not set(fit) & set(valid)

@@ -4,7 +4,7 @@ import io
 import math
 import re
 
-from skfairdp.table_audit._terminal_summary import Progress, duration, epsilon_text, printable
+from skfairdp.table_audit._terminal_summary import Progress, epsilon_text, printable, spoken_duration
 
 
 class Terminal(io.StringIO):
@@ -37,7 +37,7 @@ def test_progress_writes_lines_without_terminal():
 
 
 def test_durations():
-    assert [duration(s) for s in (0.04, 0.96, 12, 89.4, 100, 3600, 9000)] == [
+    assert [spoken_duration(s) for s in (0.04, 0.96, 12, 89.4, 100, 3600, 9000)] == [
         "0.0 s", "1 s", "12 s", "89 s", "2 min", "60 min", "2.5 h",
     ]  # fmt: skip
 

@@ -360,7 +360,7 @@ def test_bounds_are_read():
 def test_contradicting_options_are_refused():
     with pytest.raises(ValueError, match="leave --norm and --bounds out"):
         make_privatizer("gaussian", 1.0, 1e-5, None, 1.0, True)
-    with pytest.raises(ValueError, match="leave --norm and --clip-norm out"):
+    with pytest.raises(ValueError, match="leave --norm and --radius out"):
         make_privatizer("laplace", 1.0, 1e-5, "l2", 1.0, True)
 
 
