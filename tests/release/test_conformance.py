@@ -193,9 +193,9 @@ def test_the_order_is_not_kept_by_a_planted_estimator(kind, diary):
 
 
 def test_no_releasing_estimator_is_left_out():
-    ours = {
-        kind for kind in kinds(ReleaseMixin) if kind.__module__.startswith("skfairdp") and not kind.__subclasses__()
-    }
+    # Subclasses that other tests have written do not count, whether or not they are still in memory.
+    ours = {kind for kind in kinds(ReleaseMixin) if kind.__module__.startswith("skfairdp")}
+    ours -= {parent for kind in ours for parent in kind.__mro__[1:]}
     assert ours == {type(case.make()) for case in CASES}
 
 
