@@ -89,6 +89,10 @@ def _write_api_page(path: Path) -> None:
         lines += [".. autosummary::", "   :toctree: .", "   :nosignatures:", ""]
         lines += [f"   {name}" for name in documented if callable(getattr(module, name))] + [""]
     path.parent.mkdir(exist_ok=True)
+    pages = {f"skfairdp.{folder}.{name}" for folder in _TITLES for name in getattr(skfairdp, folder).__all__}
+    for page in path.parent.glob("skfairdp.*.rst"):
+        if page.stem not in pages:  # of a name that has moved
+            page.unlink()
     text = "\n".join(lines)
     if not path.exists() or path.read_text() != text:
         path.write_text(text)

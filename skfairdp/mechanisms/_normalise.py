@@ -298,7 +298,8 @@ def _rows_without_overflow(X: np.ndarray) -> np.ndarray:
     rows = X[wild]
     size = peak[wild, np.newaxis]
     usable = np.isfinite(size) & (size > 0)
-    with np.errstate(invalid="ignore"):
+    # NumPy 1.26 reports an overflow of tiny rows where there is none; no quotient here exceeds one.
+    with np.errstate(invalid="ignore", over="ignore"):
         X[wild] = np.where(usable, rows / np.where(usable, size, 1.0), 0.0)
     return X
 

@@ -124,7 +124,8 @@ def _inline_svg(svg: str, css: str, label: str) -> str:
 
 def _page_style(style: str) -> str:
     """Give an element the colours and the font of the page; its size and weight stay."""
-    style = re.sub(r"font: bold ([\d.]+px) [^;\"]*", r"font-weight: bold; font-size: \1", style)
+    # Newer versions of matplotlib write the weight as a word, 3.8 as a number.
+    style = re.sub(r"font: (?:bold|700) ([\d.]+px) [^;\"]*", r"font-weight: bold; font-size: \1", style)
     style = re.sub(r"font: ([\d.]+px) [^;\"]*", r"font-size: \1", style)
     style = re.sub(r"font-family: [^;\"]*;? ?", "", style)
     return re.sub("#[0-9a-f]{6}", lambda colour: _PAGE_COLOURS.get(colour[0], colour[0]), style)
