@@ -64,7 +64,7 @@ plt.show()
 # ----------------------------------------
 # A row has L1 norm 1 however wide it is, and every coordinate gets the full noise. The best row of two classes puts all
 # its weight into one coordinate, so nothing is won by more of them; and training has to find that coordinate
-# among ever more noise, until it does not.
+# among ever more noise.
 
 widths = (1, 2, 8, 32, 128)
 accuracy = [
