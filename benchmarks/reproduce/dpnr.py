@@ -309,6 +309,8 @@ def _encoded(
     rate: float, seed: int, max_epochs: int, scale: float, one_draw: bool, adversary_weight: float
 ) -> np.ndarray:
     """The layers behind the mean, trained on the topic with noise (or against the persons)."""
+    from sklearn.exceptions import ConvergenceWarning
+
     from skfairdp.adversarial import published_federate
 
     train, _, _, labels, persons, _ = _documents(rate, seed)
@@ -319,7 +321,12 @@ def _encoded(
         adversary_weight=adversary_weight,
         max_epochs=max_epochs,
         random_state=seed,
-    ).fit(_rows(rate, seed)[train], labels[train], sensitive_features=persons[train] if adversary_weight else None)
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the paper fixes the number of epochs
+        model.fit(
+            _rows(rate, seed)[train], labels[train], sensitive_features=persons[train] if adversary_weight else None
+        )
     return model.transform(_rows(rate, seed))
 
 
