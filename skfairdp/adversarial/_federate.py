@@ -132,8 +132,9 @@ class FederateClassifier(EncodedReleases, ClassNamePrefixFeaturesOutMixin, Class
         Weight of the overlap between the hidden layers of adversaries of one column.
     fairness_penalty : float or None, default=None
         Weight of the expected gap between groups; exact for codes, of the noisy batch for Laplace. ``None`` is 0.2, and
-        0 where an ``adversary_weight`` was given. A number above 0 without sensitive features is an error; where both
-        are ``None``, training then goes without a fairness term, with a warning.
+        0 where an ``adversary_weight`` was given or, with a warning, where a batch holds too few rows of a group. A
+        number above 0 without sensitive features is an error; where both are ``None``, training then goes without a
+        fairness term, with a warning.
     fairness : {"equal_opportunity", "equalized_odds", "demographic_parity"}, default="equal_opportunity"
         Whose gap is penalised: the largest difference of two groups' rates, averaged over rates and columns.
         With two classes the rates are those of ``classes_[1]``.

@@ -56,7 +56,7 @@ def adult():
     words = bunch.data.select_dtypes(exclude="number").columns
     coded = OneHotEncoder(sparse_output=False).fit_transform(bunch.data[words].astype(object).fillna("?").astype(str))
     X = np.hstack([bunch.data.drop(columns=words).to_numpy(float), coded])
-    return X, np.unique(bunch.target, return_inverse=True)[1], np.asarray(bunch.sensitive_features).ravel()
+    return X, np.unique(bunch.target, return_inverse=True)[1], bunch.sensitive_features["sex"].to_numpy()
 
 
 def credit_default():
@@ -241,3 +241,17 @@ def test_more_records_than_rows():
     y = (rng.random(4000) < np.where(X[:, 0] == X[:, 1], 0.9, 0.1)).astype(int)
     clf = FederateClassifier(math.inf, adversary_weight=0.0, random_state=0).fit(X, y)
     assert clf.score(X, y) > 0.88
+
+
+def test_small_groups_leave_the_default_penalty_out():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(2000, 3)), rng.integers(2, size=2000)
+    X[:, 0] += 2 * y
+    groups = np.where(np.arange(2000) < 20, "few", "many")
+    with pytest.warns(UserWarning, match="penalty is left out: of group 'few' a batch of"):
+        clf = FederateClassifier(max_epochs=2, random_state=0).fit(X, y, sensitive_features=groups)
+    assert clf.fairness_penalty_ == 0
+    clf = FederateClassifier(max_epochs=2, fairness_penalty=0.2, random_state=0).fit(X, y, sensitive_features=groups)
+    assert clf.fairness_penalty_ == 0.2
+    even = FederateClassifier(max_epochs=2, random_state=0).fit(X, y, sensitive_features=np.arange(2000) % 2)
+    assert even.fairness_penalty_ == 0.2
