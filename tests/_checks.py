@@ -23,7 +23,7 @@ from skfairdp import (
 ESTIMATORS: list = [
     BagOfEmbeddingsEncoder(),
     FederateClassifier(),
-    FederateClassifier(channel="laplace", epsilon=1e6, encoder="mlp", encoder_hidden_sizes=(20,), learning_rate=0.02),
+    FederateClassifier(channel="laplace", epsilon=1e4, encoder="mlp", encoder_hidden_sizes=(20,), learning_rate=0.02),
     GaussianPrivatizer(),
     LaplacePrivatizer(),
     LaplacePrivatizer(norm="minmax", random_state=0),
