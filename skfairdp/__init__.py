@@ -13,6 +13,7 @@ __version__ = "0.1.0.dev0"
 _HOME = {
     "BagOfEmbeddingsEncoder": "adversarial",
     "DistanceToOptimum": "model_selection",
+    "FairPrivateClassifier": "postprocessing",
     "FederateClassifier": "adversarial",
     "GaussianPrivatizer": "preprocessing",
     "INLPEraser": "preprocessing",
@@ -55,6 +56,7 @@ _FOLDERS = (
     "metrics",
     "model_selection",
     "neural",
+    "postprocessing",
     "preprocessing",
     "random",
     "release",

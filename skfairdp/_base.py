@@ -1,6 +1,7 @@
 """What all our estimators share: their base class, and how rows that may be sparse are read."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from inspect import signature
 from typing import Any, ClassVar
 
@@ -45,6 +46,18 @@ class SkfairdpEstimator(BaseEstimator):
                     f"{name}={value!r} does nothing with {setting}: leave {name} at its default, {default!r}, or "
                     "choose another setting."
                 )
+
+
+@contextmanager
+def restored_on_failure(estimator: Any) -> Iterator[None]:
+    """Leave an estimator as it was before if what is done in this block fails or is interrupted."""
+    before = dict(estimator.__dict__)
+    try:
+        yield
+    except BaseException:  # also Ctrl-C: whole or not at all
+        estimator.__dict__.clear()
+        estimator.__dict__.update(before)
+        raise
 
 
 def dense(X: Any) -> np.ndarray:

@@ -7,6 +7,7 @@ from typing import Any
 
 import sklearn
 from sklearn.base import _fit_context as fit_context
+from sklearn.utils import _safe_indexing as safe_indexing
 from sklearn.utils._metadata_requests import SIMPLE_METHODS as ROUTED_METHODS
 from sklearn.utils._param_validation import HasMethods, Interval, Options, StrOptions
 from sklearn.utils.validation import _check_feature_names_in as check_feature_names_in
@@ -23,6 +24,7 @@ __all__ = [
     "fit_context",
     "metadata_request",
     "routing_enabled",
+    "safe_indexing",
 ]
 
 

@@ -9,6 +9,7 @@ __all__ = [
     "OverclaimedPrivacyWarning",
     "PrivacyLeakWarning",
     "SensitiveFeaturesNotRoutedError",
+    "SmallGroupWarning",
     "UndefinedGroupMetricWarning",
 ]
 
@@ -42,6 +43,13 @@ class ContinuousSensitiveFeatureWarning(UserWarning):
     """A sensitive column holds many different numbers, such as ages, and each would be a group of its own.
 
     The message says how to bin them.
+    """
+
+
+class SmallGroupWarning(UserWarning):
+    """A sensitive group has too few rows of a class for its rates to be known, and so to be made equal.
+
+    The message names the groups and their numbers of rows.
     """
 
 

@@ -26,6 +26,7 @@ FLOORS = {
     "preprocessing": 3,
     "adversarial": 3,
     "ensemble": 3,
+    "postprocessing": 3,
     "model_selection": 4,
     "epsilon_audit": 4,
     "inspection": 4,

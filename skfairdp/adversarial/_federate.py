@@ -18,7 +18,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from skfairdp._base import SkfairdpEstimator
+from skfairdp._base import SkfairdpEstimator, restored_on_failure
 from skfairdp._sklearn import HasMethods, Interval, StrOptions, fit_context
 from skfairdp._validation import check_epsilon
 from skfairdp.adversarial._federate_halves import (
@@ -431,13 +431,8 @@ class FederateClassifier(EncodedReleases, ClassNamePrefixFeaturesOutMixin, Class
         -------
         self : FederateClassifier
         """
-        before = dict(self.__dict__)
-        try:
+        with restored_on_failure(self):
             return self._fit(X, y, sensitive_features, sample_weight)
-        except BaseException:  # also Ctrl-C: whole or not at all
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
 
     def _fit(self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any) -> "FederateClassifier":
         from skfairdp.neural import column_statistics, train_net

@@ -1,5 +1,6 @@
 """Mechanisms: what draws the noise and knows its price; functions on arrays, and one frozen object for each release."""
 
+from skfairdp.mechanisms._answer_mechanism import AnswerMechanism, best_answers
 from skfairdp.mechanisms._bit_allocation import (
     allocate_posterior,
     allocate_unbiased,
@@ -55,6 +56,7 @@ from skfairdp.mechanisms._vote_mechanism import (
 )
 
 __all__ = [
+    "AnswerMechanism",
     "BitMechanism",
     "BoundedSums",
     "CodeMechanism",
@@ -70,6 +72,7 @@ __all__ = [
     "allocate_unbiased",
     "allocated_bit_mechanism",
     "answer_log_probabilities",
+    "best_answers",
     "binary_labels",
     "bit_weights",
     "bounded_sums",

@@ -9,6 +9,7 @@ e^epsilon whatever the encoder does. One-hot s is k-ary randomised response, K =
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal, localcontext
 from functools import lru_cache
@@ -29,24 +30,36 @@ _DIGITS = Context(prec=80)
 class CodeMechanism(Mechanism):
     """Release one of K codes, drawn by integer weights; made by :func:`code_mechanism`.
 
-    Code c of a row gets the weight ``floor + m_c``, where the ``m_c`` are non-negative integers that
-    sum to ``spread``; ``n_codes * floor + spread`` is always ``2**63``.
+    Code c of a row gets a weight between ``floors[c]`` and ``ceilings[c]``, and the weights of a row sum to ``2**63``.
+    A code whose ceiling is 0 is never released.
 
     Attributes
     ----------
-    n_codes : int
-        Number of codes, K.
-    floor, spread : int
-        Every weight lies in ``[floor, floor + spread]``.
+    floors, ceilings : tuple of int
+        Least and largest weight of each code.
     epsilon : float
-        ``ln((floor + spread) / floor)``, the exact worst case, rounded up to a float.
+        The largest ``ln(ceilings[c] / floors[c])``, the exact worst case, rounded up to a float.
     """
 
-    n_codes: int
-    floor: int
-    spread: int
+    floors: tuple[int, ...]
+    ceilings: tuple[int, ...]
     epsilon: float
     name = "codes"
+
+    @property
+    def n_codes(self) -> int:
+        """Number of codes, K."""
+        return len(self.floors)
+
+    @property
+    def floor(self) -> int:
+        """The least weight of a code that is released at all."""
+        return min(floor for floor, ceiling in zip(self.floors, self.ceilings) if ceiling > 0)
+
+    @property
+    def spread(self) -> int:
+        """What the floors leave of ``2**63``, for each row to give to its codes."""
+        return _TOTAL - sum(self.floors)
 
     def check(self, s: np.ndarray) -> None:
         """Check the shape; values cannot fail."""
@@ -55,15 +68,16 @@ class CodeMechanism(Mechanism):
     def release(self, s: np.ndarray, stream: RandomStream) -> np.ndarray:
         """Draw one code per row.
 
-        The floor of the running sums, ``F_c = floor(B (s_1 + ... + s_c))`` with ``F_K = B``, rises from 0 to
-        B whatever the rounding errors, so the weights ``A + F_c - F_{c-1}`` lie in [A, A + B] and sum to
-        2**63 for every input. A 63-bit word then picks the code, without rejection.
+        The floor of the running sums, ``F_c = floor(B (s_1 + ... + s_c))`` with ``F_K = B``, rises from 0 to the
+        spread B whatever the rounding errors, so that the weights ``A_c + F_c - F_{c-1}`` sum to 2**63 for every input.
+        What exceeds a code's ceiling goes to other codes, from the first on. A 63-bit word then picks the code,
+        without rejection.
 
         Parameters
         ----------
         s : ndarray of shape (n_samples, n_codes)
-            The encoder's distribution over codes. A row that is no distribution (nan, infinite, negative, all zero)
-            is taken as uniform: an error would tell which record it was.
+            The encoder's distribution over codes: how the spread is given away. A row that is no distribution (nan,
+            infinite, negative, all zero) is taken as uniform: an error would tell which record it was.
         stream : RandomStream
             Where the random words come from.
 
@@ -73,17 +87,31 @@ class CodeMechanism(Mechanism):
             Codes, from 0 to ``n_codes - 1``.
         """
         self.check(s)
-        cumulative = _cumulative_probabilities(s)
-        word = stream.uint64(len(cumulative)) >> np.uint64(1)
-        codes = np.zeros(len(cumulative), dtype=np.intp)
+        risen = self._rise(s)
+        word = stream.uint64(len(risen)) >> np.uint64(1)
+        codes = np.zeros(len(risen), dtype=np.intp)
+        below = 0
         for c in range(self.n_codes - 1):
-            codes += word >= self._rise(cumulative[:, c]) + np.uint64((c + 1) * self.floor)
+            below += self.floors[c]
+            codes += word >= risen[:, c] + np.uint64(below)
         return codes
 
-    def _rise(self, cumulative: np.ndarray) -> np.ndarray:
-        # float(spread) may have been rounded up; the clip keeps F_c <= B, and the product is monotone in F.
-        rise = np.floor(cumulative * float(self.spread))
-        return np.minimum(rise.astype(np.uint64), np.uint64(self.spread))
+    def _rise(self, s: np.ndarray) -> np.ndarray:
+        """Running sums of what each row gives to its codes; they end at the spread."""
+        spread = np.uint64(self.spread)
+        # float(spread) may have been rounded up; the minimum keeps F_c <= B, and the product is monotone in F.
+        risen = np.minimum(np.floor(_cumulative_probabilities(s) * float(self.spread)).astype(np.uint64), spread)
+        risen[:, -1] = spread
+        room = np.array([high - low for low, high in zip(self.floors, self.ceilings)], dtype=np.uint64)
+        if (room >= spread).all():
+            return risen
+        given = np.minimum(np.diff(risen, axis=1, prepend=np.uint64(0)), room)
+        left = spread - given.sum(axis=1, dtype=np.uint64)
+        for c in range(self.n_codes):
+            more = np.minimum(left, room[c] - given[:, c])
+            given[:, c] += more
+            left -= more
+        return np.cumsum(given, axis=1, dtype=np.uint64)
 
     def log_likelihood_ratio(self, y: np.ndarray, x: np.ndarray, x_prime: np.ndarray) -> np.ndarray:
         """Compute ``log P(y | x) - log P(y | x_prime)`` from the weights that codes are drawn with.
@@ -104,19 +132,68 @@ class CodeMechanism(Mechanism):
         return first - second
 
     def _log_weights(self, s: np.ndarray) -> np.ndarray:
-        cumulative = _cumulative_probabilities(s)
-        risen = self._rise(cumulative)
-        risen[:, -1] = self.spread
-        return np.log(np.diff(risen, axis=1, prepend=np.uint64(0)).astype(np.float64) + self.floor)
+        given = np.diff(self._rise(s), axis=1, prepend=np.uint64(0))
+        with np.errstate(divide="ignore"):  # a code that is never released has no weight
+            return np.log(given.astype(np.float64) + np.array(self.floors, dtype=np.float64))
 
     def worst_case_pairs(self, stream: RandomStream | None = None) -> list[tuple[np.ndarray, np.ndarray]]:
         """Return records that name different codes for certain: the first and the last one, and two at random."""
-        pairs = [(0, self.n_codes - 1)]
-        if self.n_codes > 2:
+        named = [c for c in range(self.n_codes) if self.ceilings[c] > 0]
+        pairs = [(named[0], named[-1])]
+        if len(named) > 2:
             generator = (stream or random_stream(0)).generator
-            pairs += [(self.n_codes - 1, 1), tuple(generator.choice(self.n_codes, 2, replace=False))]
+            pairs += [(named[-1], named[1]), tuple(generator.choice(named, 2, replace=False))]
         eye = np.eye(self.n_codes)
         return [(eye[a], eye[b]) for a, b in pairs]
+
+
+def integer_weights(
+    shares: Sequence[float | Decimal], epsilon: float
+) -> tuple[tuple[int, ...], tuple[int, ...], float]:
+    """Turn the least probabilities of codes into integers whose exact epsilon does not exceed ``epsilon``.
+
+    Parameters
+    ----------
+    shares : sequence of float or Decimal
+        The least probability of each code; 0 for one that is never released.
+    epsilon : float
+        The epsilon that must not be exceeded.
+
+    Returns
+    -------
+    floors, ceilings : tuple of int
+        Out of ``2**63``; a ceiling is at most ``e^epsilon`` times its floor.
+    exact : float
+        The largest ``ln(ceiling / floor)``, rounded up to a float.
+    """
+    with localcontext(_DIGITS):
+        largest_ratio = _largest_ratio(epsilon)
+        floors = tuple(int((Decimal(share) * _TOTAL).to_integral_value(rounding=ROUND_CEILING)) for share in shares)
+        spread = _TOTAL - sum(floors)
+        ceilings = tuple(floor + max(0, min(int(floor * largest_ratio) - floor, spread)) for floor in floors)
+    if spread < 0 or sum(ceilings) < _TOTAL:
+        raise ValueError(
+            f"epsilon is too small to be drawn in {_TOTAL_BITS}-bit integers with {len(floors)} codes: got {epsilon!r}."
+        )
+    return floors, ceilings, _exact_epsilon(floors, ceilings)
+
+
+def response_floor(n_codes: int, epsilon: float) -> Decimal:
+    """Compute the least probability of a code in randomised response, ``1 / (n_codes - 1 + e^epsilon)``."""
+    with localcontext(_DIGITS):
+        return 1 / (n_codes - 1 + _largest_ratio(epsilon))
+
+
+def _largest_ratio(epsilon: float) -> Decimal:
+    # exp is right to the last of 80 digits; taking a little off keeps it below the true value.
+    return Decimal(min(epsilon, 64.0)).exp() * (1 - Decimal(10) ** -70)
+
+
+def _exact_epsilon(floors: Sequence[int], ceilings: Sequence[int]) -> float:
+    with localcontext(_DIGITS):
+        exact = max((Decimal(high) / low).ln() for low, high in zip(floors, ceilings) if high > 0)
+    rounded = float(exact)
+    return math.nextafter(rounded, math.inf) if Decimal(rounded) < exact else rounded
 
 
 @lru_cache(maxsize=64)
@@ -146,20 +223,7 @@ def code_mechanism(n_codes: int, epsilon: float) -> CodeMechanism:
     """
     epsilon = check_epsilon(epsilon, allow_inf=False)
     n_codes = check_count(n_codes, "n_codes", 2)
-    with localcontext(_DIGITS):
-        # exp is right to the last of 80 digits; taking a little off keeps it below the true value.
-        largest_ratio = Decimal(min(epsilon, 64.0)).exp() * (1 - Decimal(10) ** -70)
-        floor = int((_TOTAL / (n_codes - 1 + largest_ratio)).to_integral_value(rounding=ROUND_CEILING))
-        spread = _TOTAL - n_codes * floor
-        if spread < 0:
-            raise ValueError(
-                f"epsilon is too small to be drawn in {_TOTAL_BITS}-bit integers with {n_codes} codes: got {epsilon!r}."
-            )
-        exact = (Decimal(floor + spread) / floor).ln()
-    rounded = float(exact)
-    if Decimal(rounded) < exact:
-        rounded = math.nextafter(rounded, math.inf)
-    return CodeMechanism(n_codes, floor, spread, rounded)
+    return CodeMechanism(*integer_weights([response_floor(n_codes, epsilon)] * n_codes, epsilon))
 
 
 def code_probabilities(s: np.ndarray, epsilon: float) -> np.ndarray:

@@ -1,0 +1,190 @@
+"""Group rates that a fairness definition makes equal, and what they cost: one multiplier for each, by a linear program.
+
+Accuracy and rates are both linear in q(a | x), the probability of answer a: with beliefs P(y, z | x),
+
+    accuracy = E sum_a q(a | x) P(y = a | x),     rate_g = E[ q(a | x) P(y in M, z = g | x) ] / P(y in M, z = g).
+
+Under ``|rate_g - t| <= s_g`` the best q gives each record the answer of largest adjusted utility,
+
+    U(x, a) = P(y = a | x) - sum over rates of a, over g: mu_g P(y in M, z = g | x) / P(y in M, z = g),
+
+and the multipliers mu are the dual solution of the linear program (Menon and Williamson 2018; Xian and Zhao 2024). No
+record's group is needed to answer.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+from scipy.optimize import linprog
+
+from skfairdp.postprocessing._beliefs import ANY_CLASS, Beliefs
+
+FAIRNESS = ("equal_opportunity", "equalized_odds", "demographic_parity")
+#: Variables of the linear program at most: more rows than that hardly move the multipliers, and take longer.
+_MOST_VARIABLES = 20_000
+
+
+@dataclass(frozen=True)
+class Rate:
+    """How often an answer is given to records of some classes: ``P(answer | y in given)``."""
+
+    answer: int
+    given: tuple[int, ...]
+
+    def describe(self, labels: np.ndarray) -> str:
+        """Name the rate as people call it."""
+        if self.is_selection:
+            return f"selection rate of {labels[self.answer]}"
+        return f"{'true' if self.answer in self.given else 'false'} positive rate of {labels[self.answer]}"
+
+    @property
+    def is_selection(self) -> bool:
+        """Whether it is about the records of all classes."""
+        return len(self.given) > 1 and self.answer in self.given
+
+
+def rates_of(fairness: str, n_classes: int, positive: int | None) -> list[Rate]:
+    """List the rates that a fairness definition compares between groups.
+
+    Parameters
+    ----------
+    fairness : str
+        One of ``FAIRNESS``.
+    n_classes : int
+        Number of classes.
+    positive : int or None
+        The class whose rates count; None for every class.
+
+    Returns
+    -------
+    list of Rate
+    """
+    every = tuple(range(n_classes))
+    answers = every if positive is None else (positive,)
+    if fairness == "demographic_parity":
+        return [Rate(a, every) for a in answers]
+    rates = [Rate(a, (a,)) for a in answers]
+    if fairness == "equalized_odds":
+        rates += [Rate(a, tuple(c for c in every if c != a)) for a in answers]
+    return rates
+
+
+def conditions_of(rates: list[Rate]) -> tuple[int, ...]:
+    """List the classes within which the groups must be believed in."""
+    if any(rate.is_selection for rate in rates):
+        return (ANY_CLASS,)
+    return tuple(sorted({c for rate in rates for c in rate.given}))
+
+
+def adjustments(beliefs: Beliefs, rates: list[Rate], prices: np.ndarray) -> np.ndarray:
+    """Compute what the multipliers take off the utility of each answer.
+
+    Parameters
+    ----------
+    beliefs : Beliefs
+        About the rows.
+    rates : list of Rate
+        What is made equal.
+    prices : ndarray of shape (n_rates, n_groups)
+        ``mu_g / P(y in M, z = g)``.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_classes)
+    """
+    taken = np.zeros(beliefs.classes.shape)
+    for rate, price in zip(rates, prices):
+        taken[:, rate.answer] += beliefs.joint(rate.given) @ price
+    return taken
+
+
+def cell_shares(beliefs: Beliefs, rates: list[Rate], weight: np.ndarray) -> np.ndarray:
+    """Compute ``P(y in M, z = g)``, as believed, for each rate and group."""
+    return np.array([weight @ beliefs.joint(rate.given) for rate in rates]) / weight.sum()
+
+
+def solve_multipliers(
+    beliefs: Beliefs,
+    rates: list[Rate],
+    columns: np.ndarray,
+    slack: np.ndarray,
+    weight: np.ndarray,
+    generator: np.random.Generator,
+) -> np.ndarray:
+    """Find the multipliers under which rates of all groups are equal, up to the slack of each.
+
+    Parameters
+    ----------
+    beliefs : Beliefs
+        Of rows that the models have not seen: of others, they are too sure.
+    rates : list of Rate
+        What is made equal.
+    columns : ndarray of shape (n_groups,)
+        The sensitive column of each group; groups are compared within their column.
+    slack : ndarray of shape (n_rates, n_groups)
+        How far each rate may lie from the middle of its column; nan for rates that nothing is known of.
+    weight : ndarray of shape (n_samples,)
+        Row weights.
+    generator : Generator
+        Chooses rows, where there are many.
+
+    Returns
+    -------
+    ndarray of shape (n_rates, n_groups)
+        0 where the slack is nan.
+    """
+    n, n_classes = beliefs.classes.shape
+    # With two classes one variable per row is enough: the probability of the second answer.
+    free = 1 if n_classes == 2 else n_classes
+    most = _MOST_VARIABLES // free
+    if n > most:
+        rows = generator.choice(n, most, replace=False)
+        beliefs = Beliefs(beliefs.classes[rows], {c: groups[rows] for c, groups in beliefs.groups.items()})
+        weight, n = weight[rows], most
+    weight = weight / weight.sum()
+    if free == 1:
+        gain = beliefs.classes[:, 1] - beliefs.classes[:, 0]
+    else:
+        gain = beliefs.classes.ravel()
+    gain = gain * np.repeat(weight, free)
+
+    known = np.argwhere(np.isfinite(slack))
+    middles = {pair: k for k, pair in enumerate(sorted({(r, columns[g]) for r, g in known}))}
+    shares = cell_shares(beliefs, rates, weight)
+    # One row for each rate: rate - middle - deviation = 0, where |deviation| <= slack.
+    dense = np.zeros((len(known), n * free))
+    rest = np.zeros((len(known), len(middles) + len(known)))
+    target = np.zeros(len(known))
+    for k, (r, g) in enumerate(known):
+        part = weight * beliefs.joint(rates[r].given)[:, g] / shares[r, g]
+        if free == 1:
+            # Rates of the first answer are 1 minus those of the second.
+            sign = 1.0 if rates[r].answer == 1 else -1.0
+            dense[k] = sign * part
+            target[k] = 0.0 if rates[r].answer == 1 else -1.0
+        else:
+            dense[k, rates[r].answer :: free] = part
+        rest[k, middles[r, columns[g]]] = -1.0
+        rest[k, len(middles) + k] = -1.0
+    equal = [sparse.hstack([sparse.csr_array(dense), sparse.csr_array(rest)])]
+    sums = [target]
+    if free > 1:
+        one_answer = sparse.kron(sparse.eye_array(n), np.ones((1, free)))
+        equal.append(sparse.hstack([one_answer, sparse.csr_array((n, rest.shape[1]))]))
+        sums.append(np.ones(n))
+    slacks = slack[known[:, 0], known[:, 1]]
+    lower = np.concatenate([np.zeros(n * free), np.full(len(middles), -1.0), -slacks])
+    upper = np.concatenate([np.ones(n * free), np.full(len(middles), 2.0), slacks])
+    solved = linprog(
+        np.concatenate([-gain, np.zeros(rest.shape[1])]),
+        A_eq=sparse.vstack(equal).tocsr(),
+        b_eq=np.concatenate(sums),
+        bounds=np.column_stack([lower, upper]),
+        method="highs",
+        options={"presolve": False},  # with few dense rows it takes longer than all the rest
+    )
+    multipliers = np.zeros(slack.shape)
+    if solved.status == 0:
+        multipliers[known[:, 0], known[:, 1]] = -solved.eqlin.marginals[: len(known)]
+    return multipliers
