@@ -79,7 +79,9 @@ def expected_failures(estimator):
             "copies of a row are given to several folds, and its weight to one; nor do scikit-learn's boosted trees "
             "take a weight of 2 as two rows"
         )
-        return dict.fromkeys([f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse")], reason)
+        return dict.fromkeys(
+            [f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse")], reason
+        )
     if not isinstance(estimator, PATEClassifier):
         return {}
     reason = (

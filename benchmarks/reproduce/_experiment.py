@@ -29,6 +29,7 @@ FILES = {
     "federate-celeba": "federate_paper",
     "federate-adult-guide": "federate_guide",
     "federate-celeba-guide": "federate_guide",
+    "fair-private-guide": "fair_private_guide",
     "pate": "pate_paper",
     "pate-guide": "pate_guide",
 }

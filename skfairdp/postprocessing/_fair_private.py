@@ -117,9 +117,10 @@ class FairPrivateClassifier(ReleaseMixin, MetaEstimatorMixin, ClassifierMixin, S
 
     **Fairness.** Under a bound on the difference of rates, the best answer maximises ``P(y = a | x)`` minus multipliers
     times ``P(y = 1, z = g | x)`` [3]_ [4]_ [5]_. The multipliers come from a linear program on out-of-fold beliefs, and
-    how far to go from out-of-fold labels and groups. Several sensitive columns are corrected each by itself. Rates of
-    groups with few rows are shrunk towards the rate of all groups; a group with fewer than ten rows of a class is left
-    out of its rate. Both are named in a ``SmallGroupWarning``. The gap is controlled on average over rows like those of
+    how far to go from out-of-fold labels and groups. Several sensitive columns are corrected each by itself. Rates
+    of groups with few rows are shrunk towards what the models believe of them, which for a group that they cannot tell
+    is the rate of all groups; a group with fewer than ten rows of a class is left out of its rate. Both are named in a
+    ``SmallGroupWarning``. The gap is controlled on average over rows like those of
     ``fit``: measure it on rows of your own.
 
     A fitted object keeps the out-of-fold beliefs, labels and groups in memory for :meth:`set_max_gap` and
@@ -231,8 +232,7 @@ class FairPrivateClassifier(ReleaseMixin, MetaEstimatorMixin, ClassifierMixin, S
         if not np.isfinite(beliefs.classes).all():
             raise ValueError(f"estimator: predict_proba of {type(model.class_model).__name__} gives nan or infinity.")
         self._model = model.fit(rows, training.seed())
-        if math.isfinite(epsilon):
-            _check_records_stay_apart(model, rows, training.generator)
+        self._mixed_batch = _find_mixed_records(model, rows, training.generator)
         groups = Groups(rows.groups, rows.n_groups) if self._fairness else None
         self._curve = TradeoffCurve(beliefs, rows.y, groups, self._rates, weight, training.generator)
         self._prices = self._curve.prices
@@ -271,7 +271,7 @@ class FairPrivateClassifier(ReleaseMixin, MetaEstimatorMixin, ClassifierMixin, S
                 "FairPrivateClassifier was fitted without sensitive_features: it is as fair as its estimator. Give "
                 "fit(X, y, sensitive_features=...), or say fairness=None.",
                 MissingSensitiveFeaturesWarning,
-                stacklevel=5,
+                stacklevel=6,
             )
         elif self.fairness is not None:
             sensitive = check_sensitive_features(sensitive_features, len(y), min_groups=2)
@@ -351,6 +351,12 @@ class FairPrivateClassifier(ReleaseMixin, MetaEstimatorMixin, ClassifierMixin, S
 
     def _take_point(self, epsilon: float) -> None:
         """Choose a point of the curve and seal its mechanism."""
+        if math.isfinite(epsilon) and self._mixed_batch is not None:
+            raise ValueError(
+                f"estimator mixes records: changing one of {self._mixed_batch} changed what it believes about the "
+                "others (or it draws at random), so that a record could be seen through other records and no epsilon "
+                "would hold."
+            )
         curve = self._curve
         table = curve.table(epsilon)
         point = choose_point(table, curve.majority(), self.max_gap, self.relaxation)
@@ -358,6 +364,7 @@ class FairPrivateClassifier(ReleaseMixin, MetaEstimatorMixin, ClassifierMixin, S
         mechanism = curve.best_mechanism(epsilon, self.strength_, tuple(self.classes_.tolist()))
         self._posterior = curve.posterior(mechanism.probabilities(curve.utilities(self.strength_)))
         self.tradeoff_ = self._named(table)
+        self._epsilon = epsilon  # set_params may change the parameter, but not what was fitted
         self._seal(mechanism, self._stream, covers=_COVERS, does_not_cover=_DOES_NOT_COVER)
 
     def _named(self, table: pd.DataFrame) -> pd.DataFrame:
@@ -383,7 +390,27 @@ class FairPrivateClassifier(ReleaseMixin, MetaEstimatorMixin, ClassifierMixin, S
         if max_gap is not None and not 0 <= max_gap <= 1:
             raise ValueError(f"max_gap must be between 0 and 1, or None; got {max_gap!r}.")
         self.max_gap = max_gap
-        self._take_point(check_epsilon(self.epsilon))
+        self._take_point(self._epsilon)
+        self._warn_of_surprises()
+        return self
+
+    def set_epsilon(self, epsilon: float) -> "FairPrivateClassifier":
+        """Take the best mechanism of another epsilon, without training anything again.
+
+        Answers that were released before keep the price that they had.
+
+        Parameters
+        ----------
+        epsilon : float
+            As the parameter, which it replaces.
+
+        Returns
+        -------
+        self : FairPrivateClassifier
+        """
+        self._kept_curve("set_epsilon")
+        self._take_point(check_epsilon(epsilon))
+        self.epsilon = epsilon
         self._warn_of_surprises()
         return self
 
@@ -442,8 +469,8 @@ class FairPrivateClassifier(ReleaseMixin, MetaEstimatorMixin, ClassifierMixin, S
         if few:
             shown = ", ".join(few[:8]) + (f" and {len(few) - 8} more" if len(few) > 8 else "")
             warnings.warn(
-                f"sensitive_features: groups with few rows: {shown}. Their rates are shrunk towards that of all "
-                f"groups, and left out below {LEAST_ROWS} rows: nothing is promised for them.",
+                f"sensitive_features: groups with few rows: {shown}. Their rates are shrunk towards what is "
+                f"believed of all groups, and left out below {LEAST_ROWS} rows: nothing is promised for them.",
                 SmallGroupWarning,
                 stacklevel=5,
             )
@@ -458,7 +485,7 @@ class FairPrivateClassifier(ReleaseMixin, MetaEstimatorMixin, ClassifierMixin, S
             )
         if len(self.mechanism_.answers) == 1:
             warnings.warn(
-                f"everybody is answered {self.mechanism_.answers[0]!r}: at epsilon={self.epsilon:g} no mechanism is "
+                f"everybody is answered {self.mechanism_.answers[0]!r}: at epsilon={self._epsilon:g} no mechanism is "
                 "more accurate. Raise epsilon, or give features that tell more.",
                 ConvergenceWarning,
                 stacklevel=5,
@@ -528,19 +555,14 @@ def _positive_class(labels: np.ndarray, pos_label: Any) -> int | None:
     return int(found[0])
 
 
-def _check_records_stay_apart(model: BeliefModel, rows: TrainingRows, generator: np.random.Generator) -> None:
-    """Refuse models through which a record could be seen in the beliefs about others."""
+def _find_mixed_records(model: BeliefModel, rows: TrainingRows, generator: np.random.Generator) -> int | None:
+    """Return the size of a batch in which a record shows in the beliefs about others; None if there is none."""
 
     def believe(numbers: list[int]) -> np.ndarray:
         beliefs = model.believe(safe_indexing(rows.X, numbers))
         return np.hstack([beliefs.classes, *beliefs.groups.values()])
 
-    size = find_mixed_rows(believe, lambda n: generator.integers(len(rows), size=n).tolist(), (2, 16, 67))
-    if size is not None:
-        raise ValueError(
-            f"estimator mixes records: changing one of {size} changed what it believes about the others (or it draws "
-            "at random), so that a record could be seen through other records and no epsilon would hold."
-        )
+    return find_mixed_rows(believe, lambda n: generator.integers(len(rows), size=n).tolist(), (3, 67))
 
 
 def _price_of_training(model: BeliefModel) -> PrivacyGuarantee:

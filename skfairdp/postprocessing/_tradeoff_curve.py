@@ -18,9 +18,8 @@ from skfairdp.postprocessing._beliefs import LEAST_ROWS, Beliefs
 from skfairdp.postprocessing._fair_multipliers import Rate, adjustments, cell_shares, solve_multipliers
 
 STRENGTHS = np.linspace(0.0, 2.0, 41)
-#: Rows that the rate of all groups together counts for when the rate of one group is estimated: about what rates that
-#: differ by eight points between groups are worth (p (1 - p) / 0.08 ** 2).
-_POOLED_ROWS = 30
+#: How far believed rates are taken to be off even where counts agree with them.
+_LEAST_ERROR = 0.01
 _Z = 1.959964  # 95 % of a normal distribution
 _DRAWS = 2000
 
@@ -171,22 +170,38 @@ class TradeoffCurve:
         quantile, by simulation, is the half width.
         """
         gaps = [(math.nan, math.nan, math.nan)]
-        for rate, cell, known, rows in zip(self.rates, self._cells, self.known, self.rows):
-            values, weight = q[cell, rate.answer], self.weight[cell]
-            total = self._sum_by_group(cell, weight, len(rows))
-            mean = np.divide(
-                self._sum_by_group(cell, weight * values, len(rows)), total, where=total > 0, out=0 * total
-            )
-            pooled = float(weight @ values / weight.sum()) if len(cell) else math.nan
-            trust = rows / (rows + _POOLED_ROWS)
-            rates = pooled + trust * (mean - pooled)
-            # Each row's answer is drawn, so that the variance is that of a share, whatever the noise.
-            deviations = trust * np.sqrt(np.clip(rates * (1 - rates), 1e-4, None) / np.maximum(rows, 1))
+        for r, known in enumerate(self.known):
+            rates, deviations = self._estimate_rates(q, r)
             for here in self._comparable(known):
                 width = float(np.quantile(np.ptp(self._noise[:, here] * deviations[here], axis=1), 0.95))
                 gap = float(np.ptp(rates[here]))
                 gaps.append((gap, max(gap - width, 0.0), min(gap + width, 1.0)))
         return max(gaps, key=lambda found: -1.0 if math.isnan(found[0]) else found[0])
+
+    def _estimate_rates(self, q: np.ndarray, r: int) -> tuple[np.ndarray, np.ndarray]:
+        """Estimate a rate of every group, with its standard deviation.
+
+        Counted rates are right on average and noisy, believed ones are smooth and may be off; a model that cannot tell
+        a small group believes in the rate of all groups for it. So the counted rate is shrunk towards the believed one,
+        the more the fewer rows it has: beliefs are taken to be off by a point or, where counts say so, by more.
+        """
+        rate, cell, rows = self.rates[r], self._cells[r], self.rows[r]
+        believed = self._believed_rates(q, r)
+        values, weight = q[cell, rate.answer], self.weight[cell]
+        total = self._sum_by_group(cell, weight, len(rows))
+        counted = np.divide(self._sum_by_group(cell, weight * values, len(rows)), total, where=total > 0, out=0 * total)
+        # Each row's answer is drawn, so that the variance is that of a share, whatever the noise.
+        variance = np.clip(believed * (1 - believed), 1e-4, None) / np.maximum(rows, 1)
+        known = self.known[r]
+        off = max(
+            _LEAST_ERROR**2, float(np.mean((counted - believed)[known] ** 2 - variance[known])) if known.any() else 0
+        )
+        trust = off / (off + variance)
+        return believed + trust * (counted - believed), np.sqrt(trust * variance)
+
+    def _believed_rates(self, q: np.ndarray, r: int) -> np.ndarray:
+        told = (self.weight * q[:, self.rates[r].answer]) @ self.beliefs.joint(self.rates[r].given)
+        return np.divide(told, self.shares[r], out=np.zeros(len(told)), where=self.shares[r] > 0)
 
     def best_mechanism(self, epsilon: float, strength: float, labels: tuple[Any, ...]) -> AnswerMechanism:
         """Make the best mechanism for a point of the curve, with its accuracy and what bounds it.
@@ -211,9 +226,8 @@ class TradeoffCurve:
         mechanism, _, bound = best_answers(utilities, epsilon, self.weight)
         q = mechanism.probabilities(utilities)
         accuracy = float(self.weight @ (q * self.beliefs.classes).sum(axis=1))
-        for rate, mu, share, known in zip(self.rates, self.multipliers, self.shares, self.known):
-            believed = (self.weight * q[:, rate.answer]) @ self.beliefs.joint(rate.given)
-            rates = np.divide(believed, share, out=np.zeros(len(mu)), where=share > 0)
+        for r, (mu, known) in enumerate(zip(self.multipliers, self.known)):
+            rates = self._believed_rates(q, r)
             for here in self._comparable(known):
                 bound += strength * np.abs(mu[here]).sum() * np.ptp(rates[here]) / 2
         return replace(mechanism, labels=labels, expected_accuracy=accuracy, accuracy_bound=float(max(bound, accuracy)))
@@ -256,10 +270,11 @@ def choose_point(table: pd.DataFrame, majority: float, max_gap: float | None, re
     int
     """
     accuracy, gap = table["accuracy"].to_numpy(), table["gap"].fillna(0.0).to_numpy()
-    least = min(majority, accuracy.max())
     if max_gap is None:
-        allowed = accuracy >= max(accuracy.max() - relaxation, least)
-        return int(np.flatnonzero(allowed)[gap[allowed].argmin()])
+        allowed = accuracy >= max(accuracy.max() - relaxation, min(majority, accuracy.max()))
+        # Where the curve is flat, noise alone would decide: of gaps that are as good as equal, the least correction.
+        tolerance = 0.05 * (table["gap_upper"] - table["gap"]).fillna(0.0).to_numpy()
+        return int(np.flatnonzero(allowed & (gap - tolerance <= gap[allowed].min()))[0])
     allowed = gap <= max_gap
     if not allowed.any():
         return int(gap.argmin())
