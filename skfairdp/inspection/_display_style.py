@@ -1,7 +1,8 @@
 """How our pictures look: a palette that colour-blind readers can tell apart, quiet axes, and rows of panels."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -15,27 +16,22 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 COLOUR_MAP = "viridis"
 
 
-def colour_of(number: int) -> str:
-    """Return the colour of the series with this number."""
-    return COLOURS[number % len(COLOURS)]
+def series_style(number: int) -> dict[str, str]:
+    """Return the colour and the marker of the series with this number, as matplotlib takes them."""
+    return {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)]}
 
 
-def marker_of(number: int) -> str:
-    """Return the marker of the series with this number."""
-    return MARKERS[number % len(MARKERS)]
+def draw_error_bars(ax: Any, x: Any, y: Any, errors: Any, number: int, **style: Any) -> None:
+    """Draw the series with this number as a line whose points have error bars."""
+    ax.errorbar(x, y, yerr=errors, capsize=3, **series_style(number) | style)
 
 
-def axes_of(ax: Any = None) -> Any:
-    """Return the axes given, or new ones."""
-    if ax is not None:
-        return ax
-    import matplotlib.pyplot as plt
-
-    _, ax = plt.subplots(layout="constrained")
-    return ax
+def draw_cloud(ax: Any, x: Any, y: Any, number: int, *, size: float, label: Any) -> None:
+    """Draw the series with this number as many small points, through which others can be seen."""
+    ax.scatter(x, y, s=size, alpha=0.6, linewidths=0, label=label, **series_style(number))
 
 
-def quieten_axes(ax: Any) -> None:
+def _quieten_axes(ax: Any) -> None:
     """Remove the frame where it says nothing, and lay a faint grid behind the data."""
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(True, color="0.9", linewidth=0.8)
@@ -96,29 +92,91 @@ def label_points(ax: Any, points: Sequence[tuple[float, float]], labels: Sequenc
         taken.append(best_box)
 
 
-class PanelDisplay:
+class AxesDisplay(ABC):
+    """A picture in one pair of axes, and where it was drawn."""
+
+    ax_: Any
+    figure_: Any
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None
+            Where to draw; ``None`` makes a new figure.
+
+        Returns
+        -------
+        Display
+            This object.
+        """
+        if ax is None:
+            import matplotlib.pyplot as plt
+
+            _, ax = plt.subplots(layout="constrained")
+        _quieten_axes(ax)
+        self._draw(ax)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    @abstractmethod
+    def _draw(self, ax: Any) -> None:
+        """Draw into quiet axes."""
+
+
+class PanelDisplay(ABC):
     """Several panels, and where they were drawn."""
 
     axes_: np.ndarray
     figure_: Any
 
-    def _panels(self, ax: Any, n_panels: int) -> np.ndarray:
-        """Return axes for the panels: new ones, those given, or the place of one given divided among them."""
-        import matplotlib.pyplot as plt
-        from matplotlib.axes import Axes
-        from matplotlib.gridspec import GridSpecFromSubplotSpec
+    @property
+    @abstractmethod
+    def n_panels(self) -> int:
+        """Number of panels, side by side."""
 
-        if ax is None:
-            _, ax = plt.subplots(1, n_panels, figsize=(4.2 * n_panels, 3.4), layout="constrained")
-        if isinstance(ax, Axes) and n_panels > 1:
-            place = ax.get_subplotspec()
-            if place is None:
-                raise ValueError(f"ax must be {n_panels} axes, or one that was made by subplots.")
-            ax.set_axis_off()
-            grid = GridSpecFromSubplotSpec(1, n_panels, subplot_spec=place)
-            ax = np.array([ax.figure.add_subplot(grid[0, i]) for i in range(n_panels)])
-        axes = np.atleast_1d(np.asarray(ax, dtype=object)).ravel()
-        if len(axes) != n_panels:
-            raise ValueError(f"ax must be {n_panels} axes, one for each panel; got {len(axes)}.")
+    def plot(self, ax: Any = None) -> Self:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, sequence of one for each panel, or None
+            Where to draw; one is divided among the panels, ``None`` makes a new figure.
+
+        Returns
+        -------
+        Display
+            This object.
+        """
+        axes = _axes_of_panels(ax, self.n_panels)
+        for panel in axes:
+            _quieten_axes(panel)
+        self._draw(axes)
         self.axes_, self.figure_ = axes, axes[0].figure
-        return axes
+        return self
+
+    @abstractmethod
+    def _draw(self, axes: np.ndarray) -> None:
+        """Draw into quiet axes, one for each panel."""
+
+
+def _axes_of_panels(ax: Any, n_panels: int) -> np.ndarray:
+    """Return axes for the panels: new ones, those given, or the place of one given divided among them."""
+    import matplotlib.pyplot as plt
+    from matplotlib.axes import Axes
+    from matplotlib.gridspec import GridSpecFromSubplotSpec
+
+    if ax is None:
+        _, ax = plt.subplots(1, n_panels, figsize=(4.2 * n_panels, 3.4), layout="constrained")
+    if isinstance(ax, Axes) and n_panels > 1:
+        place = ax.get_subplotspec()
+        if place is None:
+            raise ValueError(f"ax must be {n_panels} axes, or one that was made by subplots.")
+        ax.set_axis_off()
+        grid = GridSpecFromSubplotSpec(1, n_panels, subplot_spec=place)
+        ax = np.array([ax.figure.add_subplot(grid[0, i]) for i in range(n_panels)])
+    axes = np.atleast_1d(np.asarray(ax, dtype=object)).ravel()
+    if len(axes) != n_panels:
+        raise ValueError(f"ax must be {n_panels} axes, one for each panel; got {len(axes)}.")
+    return axes
