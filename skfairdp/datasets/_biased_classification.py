@@ -65,17 +65,6 @@ def draw_labels(joint: np.ndarray, n_samples: int, generator: np.random.Generato
     return y, z
 
 
-_DESCR = """\
-Synthetic biased classification
--------------------------------
-{n_samples} independent rows, {n_features} features, {n_classes} classes, {n_groups} groups.
-
-Features are Gaussian with unit variance around mean(label) + mean(group). The means of any two classes are
-{class_sep:g} standard deviations apart, those of any two groups {group_shift:g}, in orthogonal directions.
-label_bias={label_bias:g}, skew={skew}. Nobody is described by these rows.
-"""
-
-
 def make_biased_classification(
     n_samples: int = 1000,
     n_features: int = 10,
@@ -195,6 +184,15 @@ def make_biased_classification(
     # feature carries a part of the label and of the group.
     X = idct(X, axis=1, norm="ortho")
 
+    description = f"""\
+Synthetic biased classification
+-------------------------------
+{n_samples} independent rows, {n_features} features, {n_classes} classes, {n_groups} groups.
+
+Features are Gaussian with unit variance around mean(label) + mean(group). The means of any two classes are
+{class_sep:g} standard deviations apart, those of any two groups {group_shift:g}, in orthogonal directions.
+label_bias={label_bias:g}, skew={skew}. Nobody is described by these rows.
+"""
     return make_bunch(
         pd.DataFrame(X, columns=[f"x{j}" for j in range(n_features)]),
         pd.Series(y, name="target"),
@@ -204,16 +202,7 @@ def make_biased_classification(
         target_names=[f"class_{k}" for k in range(n_classes)],
         group_names=[f"group_{g}" for g in range(n_groups)],
         joint=joint,
-        DESCR=_DESCR.format(
-            n_samples=n_samples,
-            n_features=n_features,
-            n_classes=n_classes,
-            n_groups=n_groups,
-            class_sep=class_sep,
-            group_shift=group_shift,
-            label_bias=label_bias,
-            skew=skew,
-        ),
+        DESCR=description,
     )
 
 

@@ -157,10 +157,8 @@ def _say_what_is_missing(file: RemoteFile, folders: list[Path]) -> str:
 
 def _can_store(folder: Path) -> bool:
     """Whether files can be made below a folder, which need not exist yet."""
-    for ancestor in (folder, *folder.parents):
-        if ancestor.exists():
-            return ancestor.is_dir() and os.access(ancestor, os.W_OK | os.X_OK)
-    return False
+    nearest = next((ancestor for ancestor in (folder, *folder.parents) if ancestor.exists()), None)
+    return nearest is not None and nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK)
 
 
 def _check_digest(digest: str, size: int, file: RemoteFile, where: object) -> None:
