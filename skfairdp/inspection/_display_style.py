@@ -67,29 +67,28 @@ def label_points(ax: Any, points: Sequence[tuple[float, float]], labels: Sequenc
 
     Call it last: the places are found in the axes as they are then.
     """
+    from matplotlib.transforms import Bbox
+
     ax.figure.draw_without_rendering()  # now the limits and the layout are known
-    unit = ax.figure.dpi / 72  # pixels of a point
+    around = 7 * ax.figure.dpi / 72  # of each point; in pixels
     places = ax.transData.transform(np.asarray(points, dtype=float).reshape(-1, 2))
     frame = ax.get_window_extent()
-    taken = [np.array([x - 7 * unit, y - 7 * unit, x + 7 * unit, y + 7 * unit]) for x, y in places]
-    for (x, y), point, text in zip(places, points, labels):
+    taken = [Bbox([place - around, place + around]) for place in places]
+    for point, text in zip(points, labels):
         note = ax.annotate(shortened_label(text), point, xytext=(0, 0), textcoords="offset points")
         note.set_in_layout(False)
-        extent = note.get_window_extent()
-        best_cost, best_box = None, taken[0]
-        for dx, dy, horizontal, vertical in _PLACES:
-            left = x + dx * unit - {"left": 0.0, "center": 0.5, "right": 1.0}[horizontal] * extent.width
-            low = y + dy * unit - {"bottom": 0.0, "center": 0.5, "top": 1.0}[vertical] * extent.height
-            box = np.array([left, low, left + extent.width, low + extent.height])
-            hidden = sum(bool((box[:2] < other[2:]).all() and (other[:2] < box[2:]).all()) for other in taken)
-            outside = left < frame.x0 or box[2] > frame.x1 or low < frame.y0 or box[3] > frame.y1
-            cost = hidden + 3 * outside  # a label that leaves the axes is worse than one that touches two others
-            if best_cost is None or cost < best_cost:
-                best_cost, best_box = cost, box
-                note.set_position((dx, dy))
-                note.set_horizontalalignment(horizontal)
-                note.set_verticalalignment(vertical)
-        taken.append(best_box)
+        boxes = [_box_when_moved(note, place) for place in _PLACES]
+        outside = [not (frame.contains(*box.min) and frame.contains(*box.max)) for box in boxes]
+        # A label that leaves the axes is worse than one that touches two others.
+        costs = [box.count_overlaps(taken) + 3 * leaves for box, leaves in zip(boxes, outside)]
+        taken.append(_box_when_moved(note, _PLACES[costs.index(min(costs))]))
+
+
+def _box_when_moved(note: Any, place: tuple[float, float, str, str]) -> Any:
+    """Move a label to a place beside its point, and return the pixels that it covers there."""
+    dx, dy, horizontal, vertical = place
+    note.set(position=(dx, dy), ha=horizontal, va=vertical)
+    return note.get_window_extent()
 
 
 class AxesDisplay(ABC):

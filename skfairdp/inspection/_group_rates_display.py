@@ -153,23 +153,16 @@ class GroupRatesDisplay(AxesDisplay):
         GroupRatesDisplay
         """
         several = isinstance(y_pred, Mapping)
-        tables = {
-            name: group_rates(
-                y_true,
-                predicted,
-                sensitive_features=sensitive_features,
-                interval=interval,
-                confidence_level=confidence_level,
-                form="long",
-            )
+        known = {"sensitive_features": sensitive_features, "confidence_level": confidence_level}
+        frames = [
+            # In brackets, so that it is not the name of a sensitive column.
+            group_rates(y_true, predicted, interval=interval, form="long", **known).assign(**{"(model)": name})
             for name, predicted in (y_pred.items() if several else [(None, y_pred)])
-        }
-        # In brackets, so that it is not the name of a sensitive column.
-        frames = [frame.assign(**{"(model)": name}) for name, frame in tables.items()]
+        ]
         table = pd.concat(frames, ignore_index=True)
-        known = set(table["rate"])
-        if not rates or not set(rates) <= known:
-            raise ValueError(f"rates must be chosen from {sorted(known)}; got {rates!r}.")
+        measured = set(table["rate"])
+        if not rates or not set(rates) <= measured:
+            raise ValueError(f"rates must be chosen from {sorted(measured)}; got {rates!r}.")
         names = tuple(table.columns[: table.columns.get_loc("rate")])
         classes = [label for label in table["class"].unique() if label is not None and label == label]
         if pos_label is not None and pos_label not in classes:
