@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from scipy.fft import idct
+from scipy.linalg import helmert
 
 from skfairdp._validation import check_count
 from skfairdp.datasets._bunch import make_bunch
@@ -208,10 +209,5 @@ label_bias={label_bias:g}, skew={skew}. Nobody is described by these rows.
 
 def _simplex_corners(n: int) -> np.ndarray:
     """Return ``n`` points in ``n - 1`` dimensions with mean zero, every two of them at distance 1."""
-    centred = (np.eye(n) - 1 / n) / np.sqrt(2)
-    # An orthonormal basis of the vectors that sum to zero, in closed form (Helmert).
-    basis = np.zeros((n, n - 1))
-    for k in range(1, n):
-        basis[:k, k - 1] = -1 / np.sqrt(k * (k + 1))
-        basis[k, k - 1] = k / np.sqrt(k * (k + 1))
-    return centred @ basis
+    # Helmert's matrix is an orthonormal basis of the vectors that sum to zero.
+    return (np.eye(n) - 1 / n) / np.sqrt(2) @ -helmert(n).T

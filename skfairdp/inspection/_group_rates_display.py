@@ -186,7 +186,6 @@ class GroupRatesDisplay(AxesDisplay):
         models = list(dict.fromkeys(self.table[self.model]))
         labels = self.table[list(self.names)].astype(str).agg(" x ".join, axis=1)
         groups = list(dict.fromkeys(labels))
-        ticks = [label for rate in self.rates for label in (None, *groups)]  # None: a line for the name of the rate
         offsets = np.linspace(-0.18, 0.18, len(models)) if len(models) > 1 else np.zeros(1)
         for number, (model, offset) in enumerate(zip(models, offsets)):
             mine = self.table[self.table[self.model] == model]
@@ -195,13 +194,13 @@ class GroupRatesDisplay(AxesDisplay):
             places = block * (len(groups) + 1) + 1 + line + offset
             style = {**series_style(number), "markersize": 7, "linestyle": "none", "elinewidth": 2.2}
             ax.errorbar(rows["value"], places, xerr=_error_bars(rows), label=shortened_label(model), **style)
-        names = iter(self.rates)
-        texts = [_NAMES.get(rate := next(names), rate) if tick is None else shortened_label(tick) for tick in ticks]
-        ax.set_yticks(range(len(ticks)), texts)
-        for tick, text in zip(ticks, ax.get_yticklabels()):
-            text.set_fontweight("bold" if tick is None else "normal")
+        shown = [shortened_label(group) for group in groups]
+        texts = [text for rate in self.rates for text in (_NAMES.get(rate, rate), *shown)]
+        ax.set_yticks(range(len(texts)), texts)
+        for name_of_rate in ax.get_yticklabels()[:: len(groups) + 1]:
+            name_of_rate.set_fontweight("bold")
         ax.tick_params(axis="y", length=0)
-        ax.set_ylim(len(ticks) - 0.4, -0.6)
+        ax.set_ylim(len(texts) - 0.4, -0.6)
         ax.set_xlim(-0.02, 1.02)
         ax.grid(False, axis="y")
         ax.spines["left"].set_visible(False)
