@@ -132,7 +132,7 @@ class PanelDisplay(ABC):
 
     @property
     @abstractmethod
-    def n_panels(self) -> int:
+    def _n_panels(self) -> int:
         """Number of panels, side by side."""
 
     def plot(self, ax: Any = None) -> Self:
@@ -148,7 +148,7 @@ class PanelDisplay(ABC):
         Display
             This object.
         """
-        axes = _axes_of_panels(ax, self.n_panels)
+        axes = _axes_of_panels(ax, self._n_panels)
         for panel in axes:
             _quieten_axes(panel)
         self._draw(axes)

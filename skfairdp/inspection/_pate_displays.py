@@ -44,7 +44,7 @@ class PATESweepDisplay(PanelDisplay):
     'excessive risk'
     """
 
-    n_panels = 3
+    _n_panels = 3
 
     def __init__(self, table: pd.DataFrame, *, parameter: str):
         self.table = table
@@ -104,7 +104,7 @@ class SoftLabelDisplay(PanelDisplay):
     'excessive risk'
     """
 
-    n_panels = 3
+    _n_panels = 3
 
     def __init__(self, tables: dict[str, pd.DataFrame]):
         self.tables = tables
@@ -206,7 +206,7 @@ class FlippingDisplay(PanelDisplay):
     2
     """
 
-    n_panels = 2
+    _n_panels = 2
 
     def __init__(self, flipping: pd.DataFrame, rows: pd.DataFrame):
         self.flipping = flipping
@@ -274,7 +274,7 @@ class InputNormDisplay(PanelDisplay):
     "Spearman's rho = 1.00"
     """
 
-    n_panels = 2
+    _n_panels = 2
 
     def __init__(self, bins: pd.DataFrame, rows: pd.DataFrame, *, rho: float):
         self.bins = bins
@@ -337,7 +337,7 @@ class BoundaryDisplay(PanelDisplay):
     'closeness to the boundary'
     """
 
-    n_panels = 2
+    _n_panels = 2
 
     def __init__(self, rows: pd.DataFrame, *, rho: tuple[float, float]):
         self.rows = rows

@@ -100,7 +100,7 @@ class RepresentationDisplay(PanelDisplay):
         return display.plot(ax=ax)
 
     @property
-    def n_panels(self) -> int:
+    def _n_panels(self) -> int:
         """One for each view."""
         return len(self.points)
 
