@@ -29,43 +29,32 @@ exit codes:
 _METHODS = "unconstrained, noise, adversarial, federate, leace, inlp, pate, fairlearn"
 
 
-def _versions() -> str:
-    lines = [f"skfairdp {__version__}", f"python {platform.python_version()}"]
-    lines += [f"{name} {importlib.metadata.version(name)}" for name in _SHOWN]
-    return "\n".join(lines)
-
-
 def _parser() -> argparse.ArgumentParser:
-    plain = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(
         prog="skfairdp",
         description="Private and fair machine learning: audit a table, privatise a table.",
         epilog=_EXIT_CODES,
-        formatter_class=plain,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"skfairdp {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="command")
-    demo = commands.add_parser(
+    demo = _add_command(
+        commands,
         "demo",
-        help="audit a made-up table: one command, no network, about a minute",
-        description="Audit a made-up table of people in two groups, and write the report.",
-        epilog=_EXIT_CODES,
-        formatter_class=plain,
+        "audit a made-up table: one command, no network, about a minute",
+        "Audit a made-up table of people in two groups, and write the report.",
     )
     demo.add_argument("--rows", type=int, default=5000, metavar="N", help="number of people (default: 5000)")
     _add_output(demo)
-    audit = commands.add_parser(
+    audit = _add_command(
+        commands,
         "audit",
-        help="how unfair is a model of a table, what does it leak, what would privacy cost",
-        description="Train several methods on a table, compare them on rows they have not seen, and write a report.",
-        epilog=(
-            "examples:\n"
-            "  skfairdp audit adult.csv --target income --sensitive sex\n"
-            "  skfairdp audit adult.csv --target income --sensitive sex --sensitive race --epsilon 4\n"
-            '  skfairdp audit adult.csv --target income --sensitive sex --fail-if "tpr_gap > 0.05" '
-            '--fail-if "unconstrained: leakage > 0.9"\n\n' + _EXIT_CODES
-        ),
-        formatter_class=plain,
+        "how unfair is a model of a table, what does it leak, what would privacy cost",
+        "Train several methods on a table, compare them on rows they have not seen, and write a report.",
+        "skfairdp audit adult.csv --target income --sensitive sex",
+        "skfairdp audit adult.csv --target income --sensitive sex --sensitive race --epsilon 4",
+        'skfairdp audit adult.csv --target income --sensitive sex --fail-if "tpr_gap > 0.05" '
+        '--fail-if "unconstrained: leakage > 0.9"',
     )
     audit.add_argument("table", help="CSV, TSV or Parquet file; CSV and TSV may be compressed (.gz)")
     audit.add_argument("--target", required=True, metavar="COLUMN", help="the column to predict")
@@ -89,9 +78,20 @@ def _parser() -> argparse.ArgumentParser:
         help='exit 1 if it holds for the chosen method: "tpr_gap > 0.05"; or for another: "pate: accuracy < 0.8"',
     )
     _add_output(audit)
-    _add_privatize(commands, plain)
+    _add_privatize(commands)
     commands.add_parser("versions", help="print the versions of skfairdp and what it stands on (for bug reports)")
     return parser
+
+
+def _add_command(commands: Any, name: str, summary: str, description: str, *examples: str) -> argparse.ArgumentParser:
+    shown = "".join(f"  {example}\n" for example in examples)
+    return commands.add_parser(
+        name,
+        help=summary,
+        description=description,
+        epilog=(f"examples:\n{shown}\n" if examples else "") + _EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
 
 
 def _add_output(parser: argparse.ArgumentParser) -> None:
@@ -102,27 +102,21 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quiet", action="store_true", help="no progress on standard error")
 
 
-def _add_privatize(commands: Any, formatter: Any) -> None:
-    parser = commands.add_parser(
+def _add_privatize(commands: Any) -> None:
+    parser = _add_command(
+        commands,
         "privatize",
-        help="release noisy columns of a table, with a guarantee beside them",
-        description=(
-            "Read a table block by block, add noise to the named columns, and write them with a guarantee\n"
-            "(OUT.guarantee.json) that says what the noise is worth. Other columns are left out unless --keep\n"
-            "names them. Epsilon is the price of a whole row, however many columns are named.\n\n"
-            "Every row is checked before any is released: a text table in which a row has a value too many or too\n"
-            'few is refused with the number of the line. While rows are written, a guarantee that says "unfinished"\n'
-            "lies beside them, so that a run that is killed leaves no row without one."
-        ),
-        epilog=(
-            "examples:\n"
-            "  skfairdp privatize embeddings.csv out.csv --epsilon 8 --columns h0,h1,h2,h3\n"
-            "  skfairdp privatize people.csv out.csv --epsilon 8 --columns age,hours --bounds age=0:100 --bounds "
-            "hours=0:80\n"
-            "  skfairdp privatize people.csv out.csv --epsilon 1 --columns age,hours --ledger people.ledger "
-            "--create-ledger --budget 3\n\n" + _EXIT_CODES
-        ),
-        formatter_class=formatter,
+        "release noisy columns of a table, with a guarantee beside them",
+        "Read a table block by block, add noise to the named columns, and write them with a guarantee\n"
+        "(OUT.guarantee.json) that says what the noise is worth. Other columns are left out unless --keep\n"
+        "names them. Epsilon is the price of a whole row, however many columns are named.\n\n"
+        "Every row is checked before any is released: a text table in which a row has a value too many or too\n"
+        'few is refused with the number of the line. While rows are written, a guarantee that says "unfinished"\n'
+        "lies beside them, so that a run that is killed leaves no row without one.",
+        "skfairdp privatize embeddings.csv out.csv --epsilon 8 --columns h0,h1,h2,h3",
+        "skfairdp privatize people.csv out.csv --epsilon 8 --columns age,hours --bounds age=0:100 --bounds hours=0:80",
+        "skfairdp privatize people.csv out.csv --epsilon 1 --columns age,hours --ledger people.ledger "
+        "--create-ledger --budget 3",
     )
     parser.add_argument("source", metavar="IN", help="CSV, TSV or Parquet file")
     parser.add_argument("target", metavar="OUT", help="file to write; its name tells the format")
@@ -181,9 +175,7 @@ def _demo_frame(n_rows: int) -> Any:
         n_rows, 8, class_sep=2.2, label_bias=0.4, group_shift=2.5, as_frame=True, random_state=0
     )
     frame = data.frame.rename(columns={"target": "hired"})
-    frame["hired"] = frame["hired"].map({0: "no", 1: "yes"})
-    frame["group"] = frame["group"].map({0: "A", 1: "B"})
-    return frame
+    return frame.assign(hired=frame["hired"].map({0: "no", 1: "yes"}), group=frame["group"].map({0: "A", 1: "B"}))
 
 
 def _demo(chosen: argparse.Namespace) -> int:
@@ -199,17 +191,13 @@ def _demo(chosen: argparse.Namespace) -> int:
 
 
 def _audit(chosen: argparse.Namespace) -> int:
-    import hashlib
-
+    from skfairdp.random import random_stream
     from skfairdp.table_audit import FailCondition
-    from skfairdp.table_files import read_table
+    from skfairdp.table_files import file_digest, read_table
 
     conditions = [FailCondition.parse(text) for text in chosen.fail_if]
     frame = read_table(chosen.table, separator=chosen.separator)
-    with open(chosen.table, "rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    from skfairdp.random import random_stream
-
+    digest = file_digest(chosen.table)
     arguments = {
         "target": chosen.target,
         "sensitive": chosen.sensitive,
@@ -292,14 +280,8 @@ def _check_ledger(chosen: argparse.Namespace) -> None:
         )
 
 
-def _open_ledger(chosen: argparse.Namespace) -> Any:
-    from skfairdp.accounting import PrivacyLedger
-
-    delta = None if chosen.budget is None else chosen.delta
-    return PrivacyLedger(chosen.budget, delta, path=chosen.ledger, create=not os.path.exists(chosen.ledger))
-
-
 def _privatize(chosen: argparse.Namespace) -> int:
+    from skfairdp.accounting import PrivacyLedger
     from skfairdp.exceptions import BudgetExceededError
     from skfairdp.table_files import load_privatizer, make_privatizer, parse_bounds, privatize_file
 
@@ -308,7 +290,9 @@ def _privatize(chosen: argparse.Namespace) -> int:
     def charge(guarantee: Any) -> None:
         nonlocal total
         try:
-            ledger = _open_ledger(chosen)
+            delta = None if chosen.budget is None else chosen.delta
+            create = not os.path.exists(chosen.ledger)
+            ledger = PrivacyLedger(chosen.budget, delta, path=chosen.ledger, create=create)
             ledger.charge(guarantee, records=chosen.records)
             total = ledger.total(chosen.records)
         except BudgetExceededError:
@@ -354,6 +338,14 @@ def _privatize(chosen: argparse.Namespace) -> int:
     return EXIT_OK
 
 
+def _versions(chosen: argparse.Namespace) -> int:
+    """Print versions; nothing is imported for it, so that it also answers where an import fails."""
+    print(f"skfairdp {__version__}\npython {platform.python_version()}")
+    for name in _SHOWN:
+        print(name, importlib.metadata.version(name))
+    return EXIT_OK
+
+
 def _terminate(number: int, frame: Any) -> None:
     raise KeyboardInterrupt  # so that temporary files are removed on the way out
 
@@ -365,10 +357,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if chosen.command is None:
         parser.print_help()
         return EXIT_OK
-    if chosen.command == "versions":
-        print(_versions())
-        return EXIT_OK
-    run = {"demo": _demo, "audit": _audit, "privatize": _privatize}[chosen.command]
+    run = {"demo": _demo, "audit": _audit, "privatize": _privatize, "versions": _versions}[chosen.command]
     for stream in (sys.stdout, sys.stderr):  # a label in any script is shown as well as the terminal can
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")

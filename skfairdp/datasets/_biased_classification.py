@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from scipy.fft import idct
+from scipy.linalg import helmert
 
 from skfairdp._validation import check_count
 from skfairdp.datasets._bunch import make_bunch
@@ -63,17 +64,6 @@ def draw_labels(joint: np.ndarray, n_samples: int, generator: np.random.Generato
     cells = generator.choice(joint.size, size=n_samples, p=joint.ravel() / joint.sum())
     y, z = np.divmod(cells, joint.shape[1])
     return y, z
-
-
-_DESCR = """\
-Synthetic biased classification
--------------------------------
-{n_samples} independent rows, {n_features} features, {n_classes} classes, {n_groups} groups.
-
-Features are Gaussian with unit variance around mean(label) + mean(group). The means of any two classes are
-{class_sep:g} standard deviations apart, those of any two groups {group_shift:g}, in orthogonal directions.
-label_bias={label_bias:g}, skew={skew}. Nobody is described by these rows.
-"""
 
 
 def make_biased_classification(
@@ -195,6 +185,15 @@ def make_biased_classification(
     # feature carries a part of the label and of the group.
     X = idct(X, axis=1, norm="ortho")
 
+    description = f"""\
+Synthetic biased classification
+-------------------------------
+{n_samples} independent rows, {n_features} features, {n_classes} classes, {n_groups} groups.
+
+Features are Gaussian with unit variance around mean(label) + mean(group). The means of any two classes are
+{class_sep:g} standard deviations apart, those of any two groups {group_shift:g}, in orthogonal directions.
+label_bias={label_bias:g}, skew={skew}. Nobody is described by these rows.
+"""
     return make_bunch(
         pd.DataFrame(X, columns=[f"x{j}" for j in range(n_features)]),
         pd.Series(y, name="target"),
@@ -204,25 +203,11 @@ def make_biased_classification(
         target_names=[f"class_{k}" for k in range(n_classes)],
         group_names=[f"group_{g}" for g in range(n_groups)],
         joint=joint,
-        DESCR=_DESCR.format(
-            n_samples=n_samples,
-            n_features=n_features,
-            n_classes=n_classes,
-            n_groups=n_groups,
-            class_sep=class_sep,
-            group_shift=group_shift,
-            label_bias=label_bias,
-            skew=skew,
-        ),
+        DESCR=description,
     )
 
 
 def _simplex_corners(n: int) -> np.ndarray:
     """Return ``n`` points in ``n - 1`` dimensions with mean zero, every two of them at distance 1."""
-    centred = (np.eye(n) - 1 / n) / np.sqrt(2)
-    # An orthonormal basis of the vectors that sum to zero, in closed form (Helmert).
-    basis = np.zeros((n, n - 1))
-    for k in range(1, n):
-        basis[:k, k - 1] = -1 / np.sqrt(k * (k + 1))
-        basis[k, k - 1] = k / np.sqrt(k * (k + 1))
-    return centred @ basis
+    # Helmert's matrix is an orthonormal basis of the vectors that sum to zero.
+    return (np.eye(n) - 1 / n) / np.sqrt(2) @ -helmert(n).T

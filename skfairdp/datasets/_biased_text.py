@@ -76,16 +76,6 @@ GRAMMARS = {
 }
 
 
-_DESCR = """\
-Synthetic biased text
----------------------
-{n_samples} independent documents of {n_sentences} sentences. The target is the {task} ({classes}), the sensitive
-attribute the author's region ({groups}). Every sentence has one content word and one marker of the region.
-label_signal={label_signal:g}, group_signal={group_signal:g}, label_bias={label_bias:g}, skew={skew}.
-The regions are invented: nobody wrote these documents.
-"""
-
-
 def make_biased_text(
     n_samples: int = 1000,
     *,
@@ -204,6 +194,15 @@ def make_biased_text(
         for i in range(n_samples)
     ]
 
+    class_names, region_names = ", ".join(classes), ", ".join(regions)
+    description = f"""\
+Synthetic biased text
+---------------------
+{n_samples} independent documents of {n_sentences} sentences. The target is the {task} ({class_names}), the sensitive
+attribute the author's region ({region_names}). Every sentence has one content word and one marker of the region.
+label_signal={label_signal:g}, group_signal={group_signal:g}, label_bias={label_bias:g}, skew={skew}.
+The regions are invented: nobody wrote these documents.
+"""
     return make_bunch(
         pd.Series(documents, name="text"),
         pd.Series(y, name=task),
@@ -213,17 +212,7 @@ def make_biased_text(
         target_names=classes,
         group_names=regions,
         joint=joint,
-        DESCR=_DESCR.format(
-            n_samples=n_samples,
-            n_sentences=n_sentences,
-            task=task,
-            classes=", ".join(classes),
-            groups=", ".join(regions),
-            label_signal=label_signal,
-            group_signal=group_signal,
-            label_bias=label_bias,
-            skew=skew,
-        ),
+        DESCR=description,
     )
 
 

@@ -36,8 +36,7 @@ def make_bunch(
 
 
 def _as_array(part: pd.DataFrame | pd.Series) -> np.ndarray:
-    dtypes: Sequence[Any] = part.dtypes.tolist() if isinstance(part, pd.DataFrame) else [part.dtype]
-    numeric = all(pd.api.types.is_numeric_dtype(dtype) for dtype in dtypes)
+    numeric = all(map(pd.api.types.is_numeric_dtype, pd.DataFrame(part).dtypes))
     return part.to_numpy() if numeric else part.to_numpy(dtype=object)
 
 

@@ -20,6 +20,10 @@ _ADULT_COLUMNS = (
 _UPDRS_MEDIAN = 27.576
 
 
+def _read_csv(file: _fetch.RemoteFile, data_home: Any, download_if_missing: bool, **form: Any) -> pd.DataFrame:
+    return pd.read_csv(io.BytesIO(_fetch.read_published_file(file, data_home, download_if_missing)), **form)
+
+
 def _finish_features(
     data: pd.DataFrame,
     target: pd.Series,
@@ -131,15 +135,13 @@ def fetch_adult(
     """
     check_choice(subset, "subset", ("all", "train", "test"))
     check_choice(preset, "preset", (None, "federate", "wu", "pate"))
-    parts = []
-    for name, file in _fetch.ADULT.items():
-        if subset in ("all", name):
-            content = _fetch.read_published_file(file, data_home, download_if_missing)
-            # The test file begins with a comment, which "|" introduces, and its labels end in a dot.
-            part = pd.read_csv(
-                io.BytesIO(content), names=list(_ADULT_COLUMNS), comment="|", skipinitialspace=True, na_values="?"
-            )
-            parts.append(part.assign(subset=name))
+    # The test file begins with a comment, which "|" introduces, and its labels end in a dot.
+    form = {"names": list(_ADULT_COLUMNS), "comment": "|", "skipinitialspace": True, "na_values": "?"}
+    parts = [
+        _read_csv(file, data_home, download_if_missing, **form).assign(subset=name)
+        for name, file in _fetch.ADULT.items()
+        if subset in ("all", name)
+    ]
     rows = pd.concat(parts, ignore_index=True)
     if preset in ("federate", "pate"):
         rows = rows.dropna(ignore_index=True)
@@ -260,7 +262,7 @@ def fetch_credit_default(
     {'female': 0.208, 'male': 0.242}
     """
     check_choice(preset, "preset", (None, "pate"))
-    rows = pd.read_csv(io.BytesIO(_fetch.read_published_file(_fetch.CREDIT_DEFAULT, data_home, download_if_missing)))
+    rows = _read_csv(_fetch.CREDIT_DEFAULT, data_home, download_if_missing)
     data = rows.drop(columns=["ID", "SEX", "class"])
     if preset is None:
         data = data.astype({"EDUCATION": str, "MARRIAGE": str})
@@ -335,7 +337,7 @@ def fetch_bank_marketing(
     {'60 or older': 0.336, 'under 60': 0.108}
     """
     check_choice(preset, "preset", (None, "pate"))
-    rows = pd.read_csv(io.BytesIO(_fetch.read_published_file(_fetch.BANK, data_home, download_if_missing)), sep=";")
+    rows = _read_csv(_fetch.BANK, data_home, download_if_missing, sep=";")
     group = np.where(rows["age"] < 60, "under 60", "60 or older")
     return _finish_features(
         rows.drop(columns=["y"] if preset == "pate" else ["y", "duration"]),
@@ -410,7 +412,7 @@ def fetch_parkinsons(
     {'female': 14, 'male': 28}
     """
     check_choice(preset, "preset", (None, "pate"))
-    rows = pd.read_csv(io.BytesIO(_fetch.read_published_file(_fetch.PARKINSONS, data_home, download_if_missing)))
+    rows = _read_csv(_fetch.PARKINSONS, data_home, download_if_missing)
     target = rows["total_UPDRS"]
     if preset == "pate":
         target = target.gt(_UPDRS_MEDIAN).astype(np.int64).rename("above_median")
@@ -501,8 +503,10 @@ def fetch_celeba_attributes(
     """
     check_choice(subset, "subset", ("all", *_SUBSETS))
     several = [sensitive] if isinstance(sensitive, str) else list(sensitive)
-    content = _fetch.read_published_file(_fetch.CELEBA_ATTRIBUTES, data_home, download_if_missing)
-    names = content[: content.index(b"\n", 10)].split(b"\n")[1].decode().split()  # line 1 is the number of rows
+    # Line 1 is the number of rows; line 2 names the attributes, but not the first column, the names of the pictures.
+    rows = _read_csv(_fetch.CELEBA_ATTRIBUTES, data_home, download_if_missing, sep=r"\s+", skiprows=1)
+    rows = rows.reset_index(drop=True).astype(np.int8)
+    names = list(rows)
     for name, chosen in (("target", [target]), ("sensitive", several)):
         unknown = [value for value in chosen if value not in names]
         if unknown or not chosen:
@@ -510,17 +514,8 @@ def fetch_celeba_attributes(
     if target in several or len(set(several)) < len(several):
         raise ValueError(f"target={target!r} and sensitive={sensitive!r} must be different attributes.")
 
-    rows = pd.read_csv(
-        io.BytesIO(content),
-        sep=r"\s+",
-        skiprows=2,
-        header=None,
-        names=["picture", *names],
-        usecols=names,
-        dtype=dict.fromkeys(names, np.int8),
-    )
-    partition = _fetch.read_published_file(_fetch.CELEBA_PARTITION, data_home, download_if_missing)
-    parts = _SUBSETS[[int(line.split()[1]) for line in partition.decode().split("\n") if line]]
+    partition = _read_csv(_fetch.CELEBA_PARTITION, data_home, download_if_missing, sep=r"\s+", header=None)
+    parts = _SUBSETS[partition[1]]
     if subset != "all":
         rows, parts = rows[parts == subset].reset_index(drop=True), parts[parts == subset]
     groups = pd.DataFrame({name: np.where(rows[name] == 1, name, f"not {name}") for name in several})

@@ -18,9 +18,14 @@ _TOPICS = ["world", "US", "sport", "business"]
 _PERSONS = ["Bush", "Kerry", "Arafat", "Blair", "Sharon"]
 
 
-def _split_lines(content: bytes) -> list[str]:
-    """Split at line feeds only: str.splitlines would also split at U+0085, which texts contain."""
-    return [line.removesuffix("\r") for line in content.decode("utf-8-sig").split("\n")]
+def _lines_of(file: _fetch.RemoteFile, data_home: Any, download_if_missing: bool) -> list[str]:
+    """Return the lines that are not empty, without their ends.
+
+    They are split at line feeds only: str.splitlines would also split at U+0085, which texts contain.
+    """
+    content = _fetch.read_published_file(file, data_home, download_if_missing)
+    lines = (line.removesuffix("\r") for line in content.decode("utf-8-sig").split("\n"))
+    return [line for line in lines if line]
 
 
 _SENTIMENT_DESCR = """\
@@ -78,22 +83,20 @@ def fetch_sentiment_sentences(
     ('Wow... Loved this place.', 'positive')
     """
     check_choice(source, "source", ("all", *_fetch.SENTIMENT))
-    texts, labels, sources = [], [], []
-    for name, file in _fetch.SENTIMENT.items():
-        if source in ("all", name):
-            for line in _split_lines(_fetch.read_published_file(file, data_home, download_if_missing)):
-                if line:
-                    text, _, label = line.rpartition("\t")
-                    texts.append(text.strip())
-                    labels.append(int(label))
-                    sources.append(name)
+    rows = [
+        (*line.rpartition("\t"), name)
+        for name, file in _fetch.SENTIMENT.items()
+        if source in ("all", name)
+        for line in _lines_of(file, data_home, download_if_missing)
+    ]
+    table = pd.DataFrame(rows, columns=["text", "tab", "sentiment", "source"])
     return make_bunch(
-        pd.Series(texts, name="text"),
-        pd.Series(labels, name="sentiment"),
+        table["text"].str.strip(),
+        table["sentiment"].astype(np.int64),
         None,
         as_frame=as_frame,
         return_X_y=return_X_y,
-        source=np.array(sources, dtype=object),
+        source=table["source"].to_numpy(dtype=object),
         feature_types={"text": "text"},
         target_names=["negative", "positive"],
         DESCR=_SENTIMENT_DESCR,
@@ -160,31 +163,25 @@ def fetch_snips(
     ('listen to westbam alumb allergic on google music', 'PlayMusic')
     """
     check_choice(preset, "preset", (None, "ome"))
-    parts = {"train": ("train", "valid"), "test": ("test",)} if preset else {name: (name,) for name in _fetch.SNIPS}
-    check_choice(subset, "subset", ("all", *parts))
-    texts: list[str] = []
-    intents: list[str] = []
-    subsets: list[str] = []
-    for part, names in parts.items():
-        if subset in ("all", part):
-            for name in names:
-                commands, labels = (
-                    _split_lines(_fetch.read_published_file(file, data_home, download_if_missing))
-                    for file in _fetch.SNIPS[name]
-                )
-                texts += [line.strip() for line in commands if line]
-                intents += [line.strip() for line in labels if line]
-                subsets += [part] * (len(texts) - len(subsets))
-    target_names = sorted(set(intents))
+    subset_of = {"train": "train", "valid": "train" if preset else "valid", "test": "test"}
+    check_choice(subset, "subset", ("all", *dict.fromkeys(subset_of.values())))
+    rows = [
+        (command.strip(), intent.strip(), subset_of[name])
+        for name, files in _fetch.SNIPS.items()
+        if subset in ("all", subset_of[name])
+        for command, intent in zip(*(_lines_of(file, data_home, download_if_missing) for file in files), strict=True)
+    ]
+    table = pd.DataFrame(rows, columns=["text", "intent", "subset"])
+    intents, target_names = pd.factorize(table["intent"], sort=True)
     return make_bunch(
-        pd.Series(texts, name="text"),
-        pd.Series(np.searchsorted(target_names, intents), name="intent"),
+        table["text"],
+        pd.Series(intents, name="intent"),
         None,
         as_frame=as_frame,
         return_X_y=return_X_y,
-        subset=np.array(subsets, dtype=object),
+        subset=table["subset"].to_numpy(dtype=object),
         feature_types={"text": "text"},
-        target_names=target_names,
+        target_names=list(target_names),
         DESCR=_SNIPS_DESCR,
     )
 
@@ -246,24 +243,22 @@ def fetch_mrpc(
     ((1725, 2), 0.665)
     """
     check_choice(subset, "subset", ("all", *_fetch.MRPC))
-    pairs, labels, subsets = [], [], []
-    for name, file in _fetch.MRPC.items():
-        if subset in ("all", name):
-            # Quotation marks are part of the sentences, so this is split by hand and not by a CSV reader.
-            for line in _split_lines(_fetch.read_published_file(file, data_home, download_if_missing))[1:]:
-                if line:
-                    label, _, _, first, second = line.split("\t")
-                    pairs.append((first, second))
-                    labels.append(int(label))
-                    subsets.append(name)
+    # Quotation marks are part of the sentences, so this is split by hand and not by a CSV reader.
+    rows = [
+        (*line.split("\t"), name)
+        for name, file in _fetch.MRPC.items()
+        if subset in ("all", name)
+        for line in _lines_of(file, data_home, download_if_missing)[1:]
+    ]
     columns = ["sentence_1", "sentence_2"]
+    table = pd.DataFrame(rows, columns=["paraphrase", "id_1", "id_2", *columns, "subset"])
     return make_bunch(
-        pd.DataFrame(pairs, columns=columns),
-        pd.Series(labels, name="paraphrase"),
+        table[columns],
+        table["paraphrase"].astype(np.int64),
         None,
         as_frame=as_frame,
         return_X_y=return_X_y,
-        subset=np.array(subsets, dtype=object),
+        subset=table["subset"].to_numpy(dtype=object),
         feature_types=dict.fromkeys(columns, "text"),
         target_names=["different", "paraphrase"],
         DESCR=_MRPC_DESCR,
@@ -336,25 +331,23 @@ def fetch_ag_entities(
     """
     names = ("train", "valid", "test")
     check_choice(subset, "subset", ("all", *names))
-    texts, topics, persons, subsets = [], [], [], []
+    rows = []
     part = 0
-    for line in _split_lines(_fetch.read_published_file(_fetch.AG_ENTITIES, data_home, download_if_missing)):
+    for line in _lines_of(_fetch.AG_ENTITIES, data_home, download_if_missing):
         if line.startswith("="):  # a line of "=" ends each part
             part += 1
-        elif line and subset in ("all", names[part]):
-            topic, text, entities = line.split("\t")
-            texts.append(text.strip())
-            topics.append(int(topic))
-            persons.append([int(k in entities.split()) for k in "01234"])
-            subsets.append(names[part])
+        elif subset in ("all", names[part]):
+            rows.append((*line.split("\t"), names[part]))
+    table = pd.DataFrame(rows, columns=["topic", "text", "persons", "subset"])
+    named = table["persons"].str.get_dummies(" ").reindex(columns=list("01234"), fill_value=0)
     return make_bunch(
-        pd.Series(texts, name="text"),
-        pd.Series(topics, name="topic"),
-        pd.DataFrame(persons, columns=_PERSONS),
+        table["text"].str.strip(),
+        table["topic"].astype(np.int64),
+        named.set_axis(_PERSONS, axis=1),
         as_frame=as_frame,
         return_X_y=return_X_y,
         entity_names=list(_PERSONS),
-        subset=np.array(subsets, dtype=object),
+        subset=table["subset"].to_numpy(dtype=object),
         feature_types={"text": "text"},
         target_names=list(_TOPICS),
         DESCR=_AG_ENTITIES_DESCR,

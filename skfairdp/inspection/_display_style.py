@@ -1,7 +1,8 @@
 """How our pictures look: a palette that colour-blind readers can tell apart, quiet axes, and rows of panels."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -15,27 +16,22 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 COLOUR_MAP = "viridis"
 
 
-def colour_of(number: int) -> str:
-    """Return the colour of the series with this number."""
-    return COLOURS[number % len(COLOURS)]
+def series_style(number: int) -> dict[str, str]:
+    """Return the colour and the marker of the series with this number, as matplotlib takes them."""
+    return {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)]}
 
 
-def marker_of(number: int) -> str:
-    """Return the marker of the series with this number."""
-    return MARKERS[number % len(MARKERS)]
+def draw_error_bars(ax: Any, x: Any, y: Any, errors: Any, number: int, **style: Any) -> None:
+    """Draw the series with this number as a line whose points have error bars."""
+    ax.errorbar(x, y, yerr=errors, capsize=3, **series_style(number) | style)
 
 
-def axes_of(ax: Any = None) -> Any:
-    """Return the axes given, or new ones."""
-    if ax is not None:
-        return ax
-    import matplotlib.pyplot as plt
-
-    _, ax = plt.subplots(layout="constrained")
-    return ax
+def draw_cloud(ax: Any, x: Any, y: Any, number: int, *, size: float, label: Any) -> None:
+    """Draw the series with this number as many small points, through which others can be seen."""
+    ax.scatter(x, y, s=size, alpha=0.6, linewidths=0, label=label, **series_style(number))
 
 
-def quieten_axes(ax: Any) -> None:
+def _quieten_axes(ax: Any) -> None:
     """Remove the frame where it says nothing, and lay a faint grid behind the data."""
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(True, color="0.9", linewidth=0.8)
@@ -71,54 +67,115 @@ def label_points(ax: Any, points: Sequence[tuple[float, float]], labels: Sequenc
 
     Call it last: the places are found in the axes as they are then.
     """
+    from matplotlib.transforms import Bbox
+
     ax.figure.draw_without_rendering()  # now the limits and the layout are known
-    unit = ax.figure.dpi / 72  # pixels of a point
+    around = 7 * ax.figure.dpi / 72  # of each point; in pixels
     places = ax.transData.transform(np.asarray(points, dtype=float).reshape(-1, 2))
     frame = ax.get_window_extent()
-    taken = [np.array([x - 7 * unit, y - 7 * unit, x + 7 * unit, y + 7 * unit]) for x, y in places]
-    for (x, y), point, text in zip(places, points, labels):
+    taken = [Bbox([place - around, place + around]) for place in places]
+    for point, text in zip(points, labels):
         note = ax.annotate(shortened_label(text), point, xytext=(0, 0), textcoords="offset points")
         note.set_in_layout(False)
-        extent = note.get_window_extent()
-        best_cost, best_box = None, taken[0]
-        for dx, dy, horizontal, vertical in _PLACES:
-            left = x + dx * unit - {"left": 0.0, "center": 0.5, "right": 1.0}[horizontal] * extent.width
-            low = y + dy * unit - {"bottom": 0.0, "center": 0.5, "top": 1.0}[vertical] * extent.height
-            box = np.array([left, low, left + extent.width, low + extent.height])
-            hidden = sum(bool((box[:2] < other[2:]).all() and (other[:2] < box[2:]).all()) for other in taken)
-            outside = left < frame.x0 or box[2] > frame.x1 or low < frame.y0 or box[3] > frame.y1
-            cost = hidden + 3 * outside  # a label that leaves the axes is worse than one that touches two others
-            if best_cost is None or cost < best_cost:
-                best_cost, best_box = cost, box
-                note.set_position((dx, dy))
-                note.set_horizontalalignment(horizontal)
-                note.set_verticalalignment(vertical)
-        taken.append(best_box)
+        boxes = [_box_when_moved(note, place) for place in _PLACES]
+        outside = [not (frame.contains(*box.min) and frame.contains(*box.max)) for box in boxes]
+        # A label that leaves the axes is worse than one that touches two others.
+        costs = [box.count_overlaps(taken) + 3 * leaves for box, leaves in zip(boxes, outside)]
+        taken.append(_box_when_moved(note, _PLACES[costs.index(min(costs))]))
 
 
-class PanelDisplay:
+def _box_when_moved(note: Any, place: tuple[float, float, str, str]) -> Any:
+    """Move a label to a place beside its point, and return the pixels that it covers there."""
+    dx, dy, horizontal, vertical = place
+    note.set(position=(dx, dy), ha=horizontal, va=vertical)
+    return note.get_window_extent()
+
+
+class AxesDisplay(ABC):
+    """A picture in one pair of axes, and where it was drawn."""
+
+    ax_: Any
+    figure_: Any
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None
+            Where to draw; ``None`` makes a new figure.
+
+        Returns
+        -------
+        Display
+            This object.
+        """
+        if ax is None:
+            import matplotlib.pyplot as plt
+
+            _, ax = plt.subplots(layout="constrained")
+        _quieten_axes(ax)
+        self._draw(ax)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    @abstractmethod
+    def _draw(self, ax: Any) -> None:
+        """Draw into quiet axes."""
+
+
+class PanelDisplay(ABC):
     """Several panels, and where they were drawn."""
 
     axes_: np.ndarray
     figure_: Any
 
-    def _panels(self, ax: Any, n_panels: int) -> np.ndarray:
-        """Return axes for the panels: new ones, those given, or the place of one given divided among them."""
-        import matplotlib.pyplot as plt
-        from matplotlib.axes import Axes
-        from matplotlib.gridspec import GridSpecFromSubplotSpec
+    @property
+    @abstractmethod
+    def _n_panels(self) -> int:
+        """Number of panels, side by side."""
 
-        if ax is None:
-            _, ax = plt.subplots(1, n_panels, figsize=(4.2 * n_panels, 3.4), layout="constrained")
-        if isinstance(ax, Axes) and n_panels > 1:
-            place = ax.get_subplotspec()
-            if place is None:
-                raise ValueError(f"ax must be {n_panels} axes, or one that was made by subplots.")
-            ax.set_axis_off()
-            grid = GridSpecFromSubplotSpec(1, n_panels, subplot_spec=place)
-            ax = np.array([ax.figure.add_subplot(grid[0, i]) for i in range(n_panels)])
-        axes = np.atleast_1d(np.asarray(ax, dtype=object)).ravel()
-        if len(axes) != n_panels:
-            raise ValueError(f"ax must be {n_panels} axes, one for each panel; got {len(axes)}.")
+    def plot(self, ax: Any = None) -> Self:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, sequence of one for each panel, or None
+            Where to draw; one is divided among the panels, ``None`` makes a new figure.
+
+        Returns
+        -------
+        Display
+            This object.
+        """
+        axes = _axes_of_panels(ax, self._n_panels)
+        for panel in axes:
+            _quieten_axes(panel)
+        self._draw(axes)
         self.axes_, self.figure_ = axes, axes[0].figure
-        return axes
+        return self
+
+    @abstractmethod
+    def _draw(self, axes: np.ndarray) -> None:
+        """Draw into quiet axes, one for each panel."""
+
+
+def _axes_of_panels(ax: Any, n_panels: int) -> np.ndarray:
+    """Return axes for the panels: new ones, those given, or the place of one given divided among them."""
+    import matplotlib.pyplot as plt
+    from matplotlib.axes import Axes
+    from matplotlib.gridspec import GridSpecFromSubplotSpec
+
+    if ax is None:
+        _, ax = plt.subplots(1, n_panels, figsize=(4.2 * n_panels, 3.4), layout="constrained")
+    if isinstance(ax, Axes) and n_panels > 1:
+        place = ax.get_subplotspec()
+        if place is None:
+            raise ValueError(f"ax must be {n_panels} axes, or one that was made by subplots.")
+        ax.set_axis_off()
+        grid = GridSpecFromSubplotSpec(1, n_panels, subplot_spec=place)
+        ax = np.array([ax.figure.add_subplot(grid[0, i]) for i in range(n_panels)])
+    axes = np.atleast_1d(np.asarray(ax, dtype=object)).ravel()
+    if len(axes) != n_panels:
+        raise ValueError(f"ax must be {n_panels} axes, one for each panel; got {len(axes)}.")
+    return axes

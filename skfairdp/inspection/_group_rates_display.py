@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from skfairdp.inspection._display_style import axes_of, colour_of, marker_of, quieten_axes, shortened_label
+from skfairdp.inspection._display_style import AxesDisplay, series_style, shortened_label
 from skfairdp.metrics import group_rates
 
 _NAMES = {"tpr": "true positive rate", "fpr": "false positive rate", "selection_rate": "selection rate"}
 
 
-class GroupRatesDisplay:
+class GroupRatesDisplay(AxesDisplay):
     """Accuracy, true and false positive rate and selection rate of every group, with intervals.
 
     The rates of one model are drawn with the groups side by side, those of several models with a line for each group
@@ -153,23 +153,16 @@ class GroupRatesDisplay:
         GroupRatesDisplay
         """
         several = isinstance(y_pred, Mapping)
-        tables = {
-            name: group_rates(
-                y_true,
-                predicted,
-                sensitive_features=sensitive_features,
-                interval=interval,
-                confidence_level=confidence_level,
-                form="long",
-            )
+        known = {"sensitive_features": sensitive_features, "confidence_level": confidence_level}
+        frames = [
+            # In brackets, so that it is not the name of a sensitive column.
+            group_rates(y_true, predicted, interval=interval, form="long", **known).assign(**{"(model)": name})
             for name, predicted in (y_pred.items() if several else [(None, y_pred)])
-        }
-        # In brackets, so that it is not the name of a sensitive column.
-        frames = [frame.assign(**{"(model)": name}) for name, frame in tables.items()]
+        ]
         table = pd.concat(frames, ignore_index=True)
-        known = set(table["rate"])
-        if not rates or not set(rates) <= known:
-            raise ValueError(f"rates must be chosen from {sorted(known)}; got {rates!r}.")
+        measured = set(table["rate"])
+        if not rates or not set(rates) <= measured:
+            raise ValueError(f"rates must be chosen from {sorted(measured)}; got {rates!r}.")
         names = tuple(table.columns[: table.columns.get_loc("rate")])
         classes = [label for label in table["class"].unique() if label is not None and label == label]
         if pos_label is not None and pos_label not in classes:
@@ -178,26 +171,11 @@ class GroupRatesDisplay:
         model = "(model)" if several else None
         return cls(table, names, rates=tuple(rates), pos_label=shown, model=model).plot(ax=ax)
 
-    def plot(self, ax: Any = None) -> "GroupRatesDisplay":
-        """Draw.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes or None
-            Where to draw; ``None`` makes a new figure.
-
-        Returns
-        -------
-        GroupRatesDisplay
-            This object.
-        """
-        ax = axes_of(ax)
+    def _draw(self, ax: Any) -> None:
         if self.model is None:
             self._draw_one_model(ax)
         else:
             self._draw_models(ax)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
 
     def _rows_of(self, rows: pd.DataFrame, rate: str) -> pd.DataFrame:
         """Return the rows of a rate; the accuracy is of all classes, the others of the positive class."""
@@ -208,28 +186,22 @@ class GroupRatesDisplay:
         models = list(dict.fromkeys(self.table[self.model]))
         labels = self.table[list(self.names)].astype(str).agg(" x ".join, axis=1)
         groups = list(dict.fromkeys(labels))
-        ticks = [label for rate in self.rates for label in (None, *groups)]  # None: a line for the name of the rate
         offsets = np.linspace(-0.18, 0.18, len(models)) if len(models) > 1 else np.zeros(1)
         for number, (model, offset) in enumerate(zip(models, offsets)):
-            mine = self.table[self.table[self.model] == model].assign(group_label=labels)
-            places, values, lower, upper = [], [], [], []
-            for block, rate in enumerate(self.rates):
-                for _, row in self._rows_of(mine, rate).iterrows():
-                    places.append(block * (len(groups) + 1) + 1 + groups.index(row["group_label"]) + offset)
-                    values.append(row["value"])
-                    lower.append(row["value"] - row["lower"])
-                    upper.append(row["upper"] - row["value"])
-            style = {"color": colour_of(number), "marker": marker_of(number), "markersize": 7, "linestyle": "none"}
-            ax.errorbar(values, places, xerr=[lower, upper], elinewidth=2.2, label=shortened_label(model), **style)
-        names = iter(self.rates)
-        texts = [_NAMES.get(rate := next(names), rate) if tick is None else shortened_label(tick) for tick in ticks]
-        ax.set_yticks(range(len(ticks)), texts)
-        for tick, text in zip(ticks, ax.get_yticklabels()):
-            text.set_fontweight("bold" if tick is None else "normal")
+            mine = self.table[self.table[self.model] == model]
+            rows = pd.concat([self._rows_of(mine, rate) for rate in self.rates])
+            block, line = rows["rate"].map(self.rates.index), labels[rows.index].map(groups.index)
+            places = block * (len(groups) + 1) + 1 + line + offset
+            style = {**series_style(number), "markersize": 7, "linestyle": "none", "elinewidth": 2.2}
+            ax.errorbar(rows["value"], places, xerr=_error_bars(rows), label=shortened_label(model), **style)
+        shown = [shortened_label(group) for group in groups]
+        texts = [text for rate in self.rates for text in (_NAMES.get(rate, rate), *shown)]
+        ax.set_yticks(range(len(texts)), texts)
+        for name_of_rate in ax.get_yticklabels()[:: len(groups) + 1]:
+            name_of_rate.set_fontweight("bold")
         ax.tick_params(axis="y", length=0)
-        ax.set_ylim(len(ticks) - 0.4, -0.6)
+        ax.set_ylim(len(texts) - 0.4, -0.6)
         ax.set_xlim(-0.02, 1.02)
-        quieten_axes(ax)
         ax.grid(False, axis="y")
         ax.spines["left"].set_visible(False)
         ax.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, 1.0), ncols=len(models))
@@ -241,24 +213,20 @@ class GroupRatesDisplay:
         for number, (group, offset) in enumerate(zip(groups, offsets)):
             rows = self.table[(self.table[list(self.names)] == list(group)).all(axis=1)]
             for place, rate in enumerate(self.rates):
-                row = self._rows_of(rows, rate).iloc[0]
+                row = self._rows_of(rows, rate)
+                label = " x ".join(map(str, group)) if place == 0 else None
+                style = {**series_style(number), "markersize": 7, "linestyle": "none", "capsize": 4}
                 # An undefined rate leaves its place empty: it is not 0.
-                ax.errorbar(
-                    place + offset,
-                    row["value"],
-                    yerr=[[row["value"] - row["lower"]], [row["upper"] - row["value"]]],
-                    color=colour_of(number),
-                    marker=marker_of(number),
-                    markersize=7,
-                    capsize=4,
-                    linestyle="none",
-                    label=" x ".join(map(str, group)) if place == 0 else None,
-                )
+                ax.errorbar(place + offset, row["value"], yerr=_error_bars(row), label=label, **style)
         names = [_NAMES.get(rate, rate).replace(" ", "\n", 1) for rate in self.rates]
         ax.set_xticks(range(len(self.rates)), names)
         ax.set_xlim(-0.5, len(self.rates) - 0.5)
         ax.set_ylim(-0.02, 1.02)
         ax.set_ylabel(f"rate (positive class: {self.pos_label})")
-        quieten_axes(ax)
         ax.grid(False, axis="x")
         ax.legend(title=" x ".join(self.names), frameon=False)
+
+
+def _error_bars(rows: pd.DataFrame) -> list[pd.Series]:
+    """Return how far the intervals reach below and above the values."""
+    return [rows["value"] - rows["lower"], rows["upper"] - rows["value"]]

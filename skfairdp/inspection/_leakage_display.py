@@ -5,11 +5,11 @@ from typing import Any
 
 import pandas as pd
 
-from skfairdp.inspection._display_style import COLOURS, axes_of, quieten_axes, shortened_label
+from skfairdp.inspection._display_style import COLOURS, AxesDisplay, shortened_label
 from skfairdp.metrics import leakage_report
 
 
-class LeakageDisplay:
+class LeakageDisplay(AxesDisplay):
     """Accuracy of the strongest attacker on one representation or several, with intervals.
 
     Make it with :meth:`from_representations`. A bar beyond the dashed line is a leak; a bar at the line
@@ -83,20 +83,7 @@ class LeakageDisplay:
         reports = [leakage_report(view, sensitive_features, **probe_params).iloc[-1] for view in views.values()]
         return cls(pd.DataFrame(reports).reset_index(drop=True), list(views), chosen=chosen).plot(ax=ax)
 
-    def plot(self, ax: Any = None) -> "LeakageDisplay":
-        """Draw.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes or None
-            Where to draw; ``None`` makes a new figure.
-
-        Returns
-        -------
-        LeakageDisplay
-            This object.
-        """
-        ax = axes_of(ax)
+    def _draw(self, ax: Any) -> None:
         accuracy, lower, upper = (self.table[f"accuracy{end}"].to_numpy(float) for end in ("", "_lower", "_upper"))
         places = range(len(self.table))
         colours = [COLOURS[1] if label == self.chosen else COLOURS[4] for label in self.labels]
@@ -121,8 +108,5 @@ class LeakageDisplay:
         ax.set_ylim(len(self.table) - 0.5, -0.5)
         ax.set_xlim(0, 1.08)  # room for the percentage of a bar that fills the axis
         ax.set_xticks([0, 0.2, 0.4, 0.6, 0.8, 1])
-        quieten_axes(ax)
         ax.grid(False, axis="y")
         ax.spines["left"].set_visible(False)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from skfairdp.ensemble import PATEFairness
-from skfairdp.inspection._display_style import PanelDisplay, colour_of, marker_of, quieten_axes
+from skfairdp.inspection._display_style import COLOURS, PanelDisplay, draw_cloud, draw_error_bars, series_style
 
 _AXIS_LABELS = {
     "regularization": "regularisation (lambda)",
@@ -44,6 +44,8 @@ class PATESweepDisplay(PanelDisplay):
     'excessive risk'
     """
 
+    _n_panels = 3
+
     def __init__(self, table: pd.DataFrame, *, parameter: str):
         self.table = table
         self.parameter = parameter
@@ -69,30 +71,13 @@ class PATESweepDisplay(PanelDisplay):
         """
         return cls(_sweep_table(analyses, parameter), parameter=parameter).plot(ax=ax)
 
-    def plot(self, ax: Any = None) -> "PATESweepDisplay":
-        """Draw.
-
-        Parameters
-        ----------
-        ax : Axes, array of three Axes, or None
-            Where to draw.
-
-        Returns
-        -------
-        PATESweepDisplay
-            This object.
-        """
-        axes = self._panels(ax, 3)
+    def _draw(self, axes: np.ndarray) -> None:
         _plot_series(axes[0], self.table, self.parameter, "sensitivity", 0, None)
         for number, group in enumerate(_group_names(self.table)):
             _plot_series(axes[1], self.table, self.parameter, f"risk {group}", number, group)
         _plot_series(axes[2], self.table, self.parameter, "accuracy", 0, None)
-        ticks = _finite_values(self.table[self.parameter])
-        for panel, label in zip(axes, ("model sensitivity", "excessive risk", "accuracy")):
-            _label_panel(panel, self.parameter, label, ticks=None if self.parameter == "n_teachers" else ticks)
-        axes[1].axhline(0, color="0.6", linewidth=0.8)
+        _label_sweep(axes, self.parameter, self.table[self.parameter])
         axes[1].legend(frameon=False)
-        return self
 
 
 class SoftLabelDisplay(PanelDisplay):
@@ -119,6 +104,8 @@ class SoftLabelDisplay(PanelDisplay):
     'excessive risk'
     """
 
+    _n_panels = 3
+
     def __init__(self, tables: dict[str, pd.DataFrame]):
         self.tables = tables
 
@@ -143,31 +130,15 @@ class SoftLabelDisplay(PanelDisplay):
             {kind: _sweep_table([one for one in found if one.labels == kind], "epsilon") for kind in kinds}
         ).plot(ax=ax)
 
-    def plot(self, ax: Any = None) -> "SoftLabelDisplay":
-        """Draw.
-
-        Parameters
-        ----------
-        ax : Axes, array of three Axes, or None
-            Where to draw.
-
-        Returns
-        -------
-        SoftLabelDisplay
-            This object.
-        """
-        axes = self._panels(ax, 3)
+    def _draw(self, axes: np.ndarray) -> None:
         for number, (kind, table) in enumerate(self.tables.items()):
             _plot_series(axes[0], table, "epsilon", "sensitivity", number, kind)
             for line, group in zip(("-", "--", ":", "-."), _group_names(table)):
                 _plot_series(axes[1], table, "epsilon", f"risk {group}", number, f"{kind}, {group}", line=line)
             _plot_series(axes[2], table, "epsilon", "accuracy", number, kind)
-        ticks = _finite_values(pd.concat([table["epsilon"] for table in self.tables.values()]))
-        for panel, label in zip(axes, ("model sensitivity", "excessive risk", "accuracy")):
-            _label_panel(panel, "epsilon", label, ticks=ticks)
+        _label_sweep(axes, "epsilon", pd.concat([table["epsilon"] for table in self.tables.values()]))
+        for panel in axes:
             panel.legend(frameon=False, fontsize="small")
-        axes[1].axhline(0, color="0.6", linewidth=0.8)
-        return self
 
 
 def _sweep_table(analyses: Iterable[PATEFairness], parameter: str) -> pd.DataFrame:
@@ -181,17 +152,21 @@ def _sweep_table(analyses: Iterable[PATEFairness], parameter: str) -> pd.DataFra
             "sensitivity": one.sensitivity["mean"],
             "sensitivity_se": one.sensitivity["standard_error"],
         }
-        known = "accuracy" in one.performance.index
-        line["accuracy"] = one.performance.loc["accuracy", "private"] if known else np.nan
-        line["accuracy_se"] = one.performance.loc["accuracy", "standard_error"] if known else np.nan
+        # nan where no true labels were given
+        measured = one.performance.reindex(index=["accuracy"], columns=["private", "standard_error"])
+        line["accuracy"], line["accuracy_se"] = measured.loc["accuracy"]
         for group, row in one.groups.iterrows():
             line[f"risk {group}"], line[f"risk_se {group}"] = row["risk"], row["standard_error"]
         lines.append(line)
     return pd.DataFrame(lines).sort_values(parameter, kind="stable", ignore_index=True)
 
 
-def _finite_values(values: pd.Series) -> np.ndarray:
-    return np.unique(values[np.isfinite(values)])
+def _label_sweep(axes: np.ndarray, parameter: str, values: pd.Series) -> None:
+    """Label the panels of a sweep; its axis is logarithmic, but for numbers of teachers."""
+    ticks = None if parameter == "n_teachers" else np.unique(values[np.isfinite(values)])
+    for panel, label in zip(axes, ("model sensitivity", "excessive risk", "accuracy")):
+        _label_panel(panel, parameter, label, ticks=ticks)
+    axes[1].axhline(0, color="0.6", linewidth=0.8)
 
 
 def _group_names(table: pd.DataFrame) -> Sequence[str]:
@@ -202,17 +177,8 @@ def _plot_series(
     ax: Any, table: pd.DataFrame, parameter: str, quantity: str, number: int, label: str | None, line: str = "-"
 ) -> None:
     errors = quantity.replace("risk ", "risk_se ") if quantity.startswith("risk ") else f"{quantity}_se"
-    ax.errorbar(
-        table[parameter],
-        table[quantity],
-        yerr=table[errors],
-        color=colour_of(number),
-        marker=marker_of(number),
-        linestyle=line,
-        markersize=4,
-        capsize=3,
-        label=label,
-    )
+    style = {"linestyle": line, "markersize": 4, "label": label}
+    draw_error_bars(ax, table[parameter], table[quantity], table[errors], number, **style)
 
 
 class FlippingDisplay(PanelDisplay):
@@ -239,6 +205,8 @@ class FlippingDisplay(PanelDisplay):
     >>> len(FlippingDisplay(flipping, rows).plot().axes_)
     2
     """
+
+    _n_panels = 2
 
     def __init__(self, flipping: pd.DataFrame, rows: pd.DataFrame):
         self.flipping = flipping
@@ -267,30 +235,15 @@ class FlippingDisplay(PanelDisplay):
         table = pd.DataFrame(lines, columns=["n_teachers", "mean", "low", "high"])
         return cls(table, found[-1].rows[["norm", "gradient_norm"]]).plot(ax=ax)
 
-    def plot(self, ax: Any = None) -> "FlippingDisplay":
-        """Draw.
-
-        Parameters
-        ----------
-        ax : Axes, array of two Axes, or None
-            Where to draw.
-
-        Returns
-        -------
-        FlippingDisplay
-            This object.
-        """
-        axes = self._panels(ax, 2)
+    def _draw(self, axes: np.ndarray) -> None:
         k = self.flipping["n_teachers"]
-        axes[0].fill_between(
-            k, self.flipping["low"], self.flipping["high"], color=colour_of(0), alpha=0.2, label="quartiles"
-        )
-        axes[0].plot(k, self.flipping["mean"], marker=marker_of(0), color=colour_of(0), label="mean")
+        low, high = self.flipping["low"], self.flipping["high"]
+        axes[0].fill_between(k, low, high, color=COLOURS[0], alpha=0.2, label="quartiles")
+        axes[0].plot(k, self.flipping["mean"], label="mean", **series_style(0))
         axes[0].set_ylim(bottom=0)
         axes[0].legend(frameon=False)
         _label_panel(axes[0], "n_teachers", "flipping probability")
         _scatter_rows(axes[1], self.rows, "norm", "gradient_norm", "input norm", "gradient norm")
-        return self
 
 
 class InputNormDisplay(PanelDisplay):
@@ -321,6 +274,8 @@ class InputNormDisplay(PanelDisplay):
     "Spearman's rho = 1.00"
     """
 
+    _n_panels = 2
+
     def __init__(self, bins: pd.DataFrame, rows: pd.DataFrame, *, rho: float):
         self.bins = bins
         self.rows = rows
@@ -346,38 +301,15 @@ class InputNormDisplay(PanelDisplay):
         rho = float(analysis.correlations["rho"]["norm", "risk"])
         return cls(analysis.norm_bins, analysis.rows[["norm", "risk", "group"]], rho=rho).plot(ax=ax)
 
-    def plot(self, ax: Any = None) -> "InputNormDisplay":
-        """Draw.
-
-        Parameters
-        ----------
-        ax : Axes, array of two Axes, or None
-            Where to draw.
-
-        Returns
-        -------
-        InputNormDisplay
-            This object.
-        """
-        axes = self._panels(ax, 2)
-        axes[0].errorbar(
-            self.bins["norm"],
-            self.bins["sensitivity"],
-            yerr=self.bins["standard_error"],
-            color=colour_of(0),
-            marker=marker_of(0),
-            capsize=3,
-            label="measured",
-        )
-        if self.bins["bound"].notna().any():
-            axes[0].plot(
-                self.bins["norm"], self.bins["bound"], color=colour_of(1), marker=marker_of(1), ls="--", label="bound"
-            )
+    def _draw(self, axes: np.ndarray) -> None:
+        bins = self.bins
+        draw_error_bars(axes[0], bins["norm"], bins["sensitivity"], bins["standard_error"], 0, label="measured")
+        if bins["bound"].notna().any():
+            axes[0].plot(bins["norm"], bins["bound"], linestyle="--", label="bound", **series_style(1))
         axes[0].set_yscale("log")
         axes[0].legend(frameon=False)
         _label_panel(axes[0], "mean input norm of the rows trained on", "model sensitivity")
         _scatter_rows(axes[1], self.rows, "norm", "risk", "input norm", "excessive risk", rho=self.rho)
-        return self
 
 
 class BoundaryDisplay(PanelDisplay):
@@ -405,6 +337,8 @@ class BoundaryDisplay(PanelDisplay):
     'closeness to the boundary'
     """
 
+    _n_panels = 2
+
     def __init__(self, rows: pd.DataFrame, *, rho: tuple[float, float]):
         self.rows = rows
         self.rho = rho
@@ -428,24 +362,10 @@ class BoundaryDisplay(PanelDisplay):
         pair = (float(rho["closeness", "flipping_probability"]), float(rho["flipping_probability", "risk"]))
         return cls(analysis.rows[["closeness", "flipping_probability", "risk", "group"]], rho=pair).plot(ax=ax)
 
-    def plot(self, ax: Any = None) -> "BoundaryDisplay":
-        """Draw.
-
-        Parameters
-        ----------
-        ax : Axes, array of two Axes, or None
-            Where to draw.
-
-        Returns
-        -------
-        BoundaryDisplay
-            This object.
-        """
-        axes = self._panels(ax, 2)
+    def _draw(self, axes: np.ndarray) -> None:
         flipping, closeness = "flipping probability", "closeness to the boundary"
         _scatter_rows(axes[0], self.rows, "closeness", "flipping_probability", closeness, flipping, rho=self.rho[0])
         _scatter_rows(axes[1], self.rows, "flipping_probability", "risk", flipping, "excessive risk", rho=self.rho[1])
-        return self
 
 
 def _scatter_rows(
@@ -457,16 +377,7 @@ def _scatter_rows(
         (name, rows if name is None else rows[rows["group"].map(lambda g, name=name: g == name)]) for name in names
     ]
     for number, (group, part) in enumerate(parts):
-        ax.scatter(
-            part[x],
-            part[y],
-            s=12,
-            color=colour_of(number),
-            marker=marker_of(number),
-            alpha=0.6,
-            linewidths=0,
-            label=group,
-        )
+        draw_cloud(ax, part[x], part[y], number, size=12, label=group)
     if rho is not None:
         ax.set_title(f"Spearman's rho = {rho:.2f}", fontsize="medium")
     if "group" in rows:
@@ -487,6 +398,4 @@ def _label_panel(ax: Any, x_label: str, y_label: str, *, ticks: Any = None) -> N
         ax.set_xscale("log")
         ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
         ax.minorticks_off()
-    ax.set_xlabel(_AXIS_LABELS.get(x_label, x_label))
-    ax.set_ylabel(y_label)
-    quieten_axes(ax)
+    ax.set(xlabel=_AXIS_LABELS.get(x_label, x_label), ylabel=y_label)

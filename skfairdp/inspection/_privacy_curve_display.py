@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from skfairdp.inspection._display_style import axes_of, colour_of, marker_of, quieten_axes
+from skfairdp.inspection._display_style import AxesDisplay, draw_error_bars, series_style
 
 
-class PrivacyCurveDisplay:
+class PrivacyCurveDisplay(AxesDisplay):
     """Accuracy and leakage over the exact epsilon, one line each per method.
 
     Make it with :meth:`from_table`. Solid lines and left-hand readings are accuracy, dashed lines are
@@ -92,38 +92,17 @@ class PrivacyCurveDisplay:
         summary = grouped.mean().join(spread).reset_index().sort_values("epsilon", kind="stable")
         return cls(summary, majority=majority).plot(ax=ax)
 
-    def plot(self, ax: Any = None) -> "PrivacyCurveDisplay":
-        """Draw.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes or None
-            Where to draw; ``None`` makes a new figure.
-
-        Returns
-        -------
-        PrivacyCurveDisplay
-            This object.
-        """
-        ax = axes_of(ax)
+    def _draw(self, ax: Any) -> None:
         finite = self.table.loc[np.isfinite(self.table["epsilon"]), "epsilon"]
         # Infinity has no place on a logarithmic axis: it gets one, two steps to the right, with its own tick.
         without_noise = float(finite.max()) * 4 if len(finite) else 1.0
         for number, name in enumerate(self.table["method"].unique()):
             rows = self.table[self.table["method"] == name]
             place = rows["epsilon"].where(np.isfinite(rows["epsilon"]), without_noise)
-            for quantity, line in (("accuracy", "-"), ("leakage", "--")):
-                ax.errorbar(
-                    place,
-                    rows[quantity],
-                    yerr=rows.get(f"{quantity}_std"),
-                    linestyle=line,
-                    marker=marker_of(number),
-                    color=colour_of(number),
-                    markerfacecolor=colour_of(number) if quantity == "accuracy" else "white",
-                    capsize=3,
-                    label=f"{name} {quantity}".strip(),
-                )
+            filled = series_style(number)["color"]
+            for quantity, line, inside in (("accuracy", "-", filled), ("leakage", "--", "white")):
+                style = {"linestyle": line, "markerfacecolor": inside, "label": f"{name} {quantity}".strip()}
+                draw_error_bars(ax, place, rows[quantity], rows.get(f"{quantity}_std"), number, **style)
         if self.majority is not None:
             ax.axhline(self.majority, color="0.4", linewidth=1, linestyle=":", label="largest group")
         ax.set_xscale("log")
@@ -133,9 +112,5 @@ class PrivacyCurveDisplay:
             ticks, labels = [*ticks, without_noise], [*labels, "no noise"]
         ax.set_xticks(ticks, labels)
         ax.minorticks_off()
-        ax.set_xlabel("epsilon (exact)")
-        ax.set_ylabel("share correct")
-        quieten_axes(ax)
+        ax.set(xlabel="epsilon (exact)", ylabel="share correct")
         ax.legend(frameon=False)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self

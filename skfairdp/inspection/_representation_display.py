@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from skfairdp._validation import check_sensitive_features
-from skfairdp.inspection._display_style import PanelDisplay, colour_of, marker_of, quieten_axes
+from skfairdp.inspection._display_style import PanelDisplay, draw_cloud
 from skfairdp.random import random_stream
 
 
@@ -99,39 +99,18 @@ class RepresentationDisplay(PanelDisplay):
         display = cls(points, groups.indices[shown, 0], groups.labels[0], name=groups.names[0])
         return display.plot(ax=ax)
 
-    def plot(self, ax: Any = None) -> "RepresentationDisplay":
-        """Draw.
+    @property
+    def _n_panels(self) -> int:
+        """One for each view."""
+        return len(self.points)
 
-        Parameters
-        ----------
-        ax : matplotlib Axes, sequence of one for each view, or None
-            Where to draw; one is divided among the views, ``None`` makes a new figure.
-
-        Returns
-        -------
-        RepresentationDisplay
-            This object.
-        """
-        axes = self._panels(ax, len(self.points))
+    def _draw(self, axes: np.ndarray) -> None:
         for panel, (title, points) in zip(axes, self.points.items()):
             for number, label in enumerate(self.groups):
-                rows = points[self.group_indices == number]
-                panel.scatter(
-                    rows[:, 0],
-                    rows[:, 1],
-                    s=14,
-                    alpha=0.6,
-                    linewidths=0,
-                    color=colour_of(number),
-                    marker=marker_of(number),
-                    label=str(label),
-                )
-            quieten_axes(panel)
-            panel.set_title(title)
-            panel.set_xticks([])
-            panel.set_yticks([])
+                x, y = points[self.group_indices == number].T
+                draw_cloud(panel, x, y, number, size=14, label=str(label))
+            panel.set(title=title, xticks=[], yticks=[])
         axes[-1].legend(title=self.name, frameon=False, loc="best")
-        return self
 
 
 def _reduce_to_two_dimensions(array: np.ndarray, method: Any, seed: int) -> np.ndarray:

@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from skfairdp.inspection._display_style import COLOUR_MAP, COLOURS, axes_of, label_points, quieten_axes
+from skfairdp.inspection._display_style import COLOUR_MAP, COLOURS, AxesDisplay, label_points
 from skfairdp.model_selection import Metric, Results, undominated_rows
 
 
-class TradeoffDisplay:
+class TradeoffDisplay(AxesDisplay):
     """Candidates by accuracy and fairness, the front that none of them beats, and the one a rule chose.
 
     Make it with :meth:`from_cv_results` (a search) or :meth:`from_table` (any table of methods).
@@ -105,7 +105,8 @@ class TradeoffDisplay:
         -------
         TradeoffDisplay
         """
-        return cls._from(cv_results, accuracy, fairness, colour, None, rule, directions, None, None, ax)
+        metrics = {"accuracy": accuracy, "fairness": fairness, "colour": colour}
+        return cls.from_table(cv_results, **metrics, rule=rule, directions=directions, ax=ax)
 
     @classmethod
     def from_table(
@@ -149,22 +150,6 @@ class TradeoffDisplay:
         -------
         TradeoffDisplay
         """
-        return cls._from(table, accuracy, fairness, colour, label, rule, directions, interval, epsilon, ax)
-
-    @classmethod
-    def _from(
-        cls,
-        table: Any,
-        accuracy: str,
-        fairness: str,
-        colour: str | None,
-        label: str | None,
-        rule: Any,
-        directions: Mapping[str, str] | None,
-        interval: tuple[str, str] | None,
-        epsilon: str | None,
-        ax: Any,
-    ) -> "TradeoffDisplay":
         # The colour has no direction of its own to be known, and none is needed to show it.
         known = {**({} if colour is None else {colour: "max"}), **(directions or {})}
         results = Results(table, directions)
@@ -187,20 +172,7 @@ class TradeoffDisplay:
             private=None if epsilon is None else np.isfinite(np.asarray(table[epsilon], dtype=float)),
         ).plot(ax=ax)
 
-    def plot(self, ax: Any = None) -> "TradeoffDisplay":
-        """Draw.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes or None
-            Where to draw; ``None`` makes a new figure.
-
-        Returns
-        -------
-        TradeoffDisplay
-            This object.
-        """
-        ax = axes_of(ax)
+    def _draw(self, ax: Any) -> None:
         x, y = self.accuracy.value, self.fairness.value
         if self.band is not None:
             ax.axvspan(*self.band, color="0.92", zorder=0, label="relaxation band")
@@ -218,38 +190,19 @@ class TradeoffDisplay:
         elif self.colour is None:
             ax.scatter(x[self.shown], y[self.shown], s=45, color=COLOURS[0], zorder=2)
         else:
-            points = ax.scatter(
-                x[self.shown],
-                y[self.shown],
-                c=self.colour.value[self.shown],
-                cmap=COLOUR_MAP,
-                s=45,
-                edgecolors="0.3",
-                linewidths=0.5,
-                zorder=2,
-            )
+            style = {"cmap": COLOUR_MAP, "s": 45, "edgecolors": "0.3", "linewidths": 0.5, "zorder": 2}
+            points = ax.scatter(x[self.shown], y[self.shown], c=self.colour.value[self.shown], **style)
             ax.figure.colorbar(points, ax=ax, label=_readable_name(self.colour.name))
         if self.chosen is not None:
-            ax.scatter(
-                x[self.chosen],
-                y[self.chosen],
-                s=190,
-                facecolors="none",
-                edgecolors=COLOURS[1],
-                linewidths=2.2,
-                zorder=3,
-                label="chosen",
-            )
+            style = {"s": 190, "facecolors": "none", "edgecolors": COLOURS[1], "linewidths": 2.2, "zorder": 3}
+            ax.scatter(x[self.chosen], y[self.chosen], label="chosen", **style)
         ax.set_xlabel(_readable_name(self.accuracy.name))
         ax.set_ylabel(f"{_readable_name(self.fairness.name)}{' (smaller is fairer)' if self.fairness.negated else ''}")
         ax.margins(0.12)
-        quieten_axes(ax)
         ax.legend(frameon=False)
         if self.labels is not None:
             shown = np.flatnonzero(self.shown)
             label_points(ax, [(x[k], y[k]) for k in shown], [self.labels[k] for k in shown])
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
 
 
 def _as_read(results: Results, name: str) -> Metric:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pandas as pd
 
-from skfairdp.inspection._display_style import axes_of, colour_of, quieten_axes
+from skfairdp.inspection._display_style import COLOURS, AxesDisplay
 
 _SERIES = {
     "classifier_loss": ("classifier", "-"),
@@ -13,7 +13,7 @@ _SERIES = {
 }
 
 
-class TrainingHistoryDisplay:
+class TrainingHistoryDisplay(AxesDisplay):
     """Losses of classifier and adversary over the epochs, and what an adversary at chance would have.
 
     Make it with :meth:`from_estimator`. An adversary's line that never leaves the line of chance has learned nothing:
@@ -63,28 +63,12 @@ class TrainingHistoryDisplay:
             raise ValueError(f"estimator must be fitted and keep a history_; {type(last).__name__} has none.")
         return cls(last.history_).plot(ax=ax)
 
-    def plot(self, ax: Any = None) -> "TrainingHistoryDisplay":
-        """Draw.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes or None
-            Where to draw; ``None`` makes a new figure.
-
-        Returns
-        -------
-        TrainingHistoryDisplay
-            This object.
-        """
-        ax = axes_of(ax)
-        for number, (column, (label, style)) in enumerate(_SERIES.items()):
+    def _draw(self, ax: Any) -> None:
+        for colour, (column, (label, style)) in zip(COLOURS, _SERIES.items()):
             if column in self.history:
-                ax.plot(self.history.index, self.history[column], style, color=colour_of(number), label=label)
+                ax.plot(self.history.index, self.history[column], style, color=colour, label=label)
         if "adversary_advantage" in self.history:
             chance = (self.history["adversary_loss"] + self.history["adversary_advantage"]).mean()
             ax.axhline(chance, color="0.5", linewidth=1, label="adversary at chance")
         ax.set(xlabel="epoch", ylabel="cross-entropy (nats)")
         ax.legend(frameon=False)
-        quieten_axes(ax)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self

@@ -19,23 +19,23 @@ _COMPARISONS = {
     ">": operator.gt,
     "<": operator.lt,
 }
+
+
+def _with_interval(name: str) -> list[str]:
+    return [name, f"{name}_lower", f"{name}_upper"]
+
+
 #: Columns of ``TableAudit.table`` that a condition may be about.
 METRICS = [
     "accuracy",
     "balanced_accuracy",
-    "tpr_gap",
-    "tpr_gap_lower",
-    "tpr_gap_upper",
-    "grms",
-    "grms_lower",
-    "grms_upper",
+    *_with_interval("tpr_gap"),
+    *_with_interval("grms"),
     "equalized_odds_gap",
     "demographic_parity_gap",
     "accuracy_gap",
     "worst_group_accuracy",
-    "leakage",
-    "leakage_lower",
-    "leakage_upper",
+    *_with_interval("leakage"),
     "leakage_auc",
     "majority",
     "advantage",

@@ -4,7 +4,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -43,6 +43,10 @@ FINDINGS = (
 )
 
 
+#: What a guarantee about the rows of ``fit`` leaves open, because the audit has looked at them before.
+_UNCOVERED = (
+    "how the table was read (which columns were left out, what counts as missing), and the choice between methods"
+)
 #: Errors of a method by which it is left out of the comparison, with the reason. All others stop the audit.
 _FAILURES = (ValueError, TypeError, ArithmeticError, RuntimeError, AttributeError)
 
@@ -170,22 +174,6 @@ def predict_out_of_fold(
     return result
 
 
-def train_model(
-    model: Any, table: PreparedTable, train_rows: np.ndarray, test_rows: np.ndarray, fitted: bool
-) -> Predictions:
-    """Fit a model, unless it came fitted, and predict the test rows."""
-    result = Predictions(model=model)
-    with _failure_noted(result), collect_findings(result.findings):
-        started = time.perf_counter()
-        if not fitted:
-            groups = _groups_for_fit(model, table, train_rows)
-            model.fit(table.X.iloc[train_rows], table.y[train_rows], **groups)
-        result.seconds = time.perf_counter() - started
-        predicted = model.predict(columns_for(model, table, test_rows, fitted))
-        result.predicted = _check_labels(predicted, table)
-    return result
-
-
 @contextmanager
 def _failure_noted(result: Predictions) -> Iterator[None]:
     """Switch metadata routing on, and turn the error of a method into one line for the report's notes."""
@@ -248,9 +236,17 @@ def train_and_attack(
 ) -> tuple[Predictions, Attack | None]:
     """Train on all training rows, predict the test rows, and attack what is given away of the attacked ones.
 
-    All in one process: a seeded model that travels to another one draws other noise there.
+    A model that came fitted stays as it is. All is done in one process: a seeded model that travels to another one
+    draws other noise there.
     """
-    trained = train_model(model, table, train_rows, test_rows, fitted)
+    trained = Predictions(model=model)
+    with _failure_noted(trained), collect_findings(trained.findings):
+        started = time.perf_counter()
+        if not fitted:
+            groups = _groups_for_fit(model, table, train_rows)
+            model.fit(table.X.iloc[train_rows], table.y[train_rows], **groups)
+        trained.seconds = time.perf_counter() - started
+        trained.predicted = _check_labels(model.predict(columns_for(model, table, test_rows, fitted)), table)
     if trained.failure is not None:
         return trained, None
     with sklearn.config_context(enable_metadata_routing=True):
@@ -314,10 +310,12 @@ def guarantees_of(model: Any) -> list[PrivacyGuarantee]:
 
     Empty for a model in which nothing is private.
     """
-    for rows in ("fitted", "new"):
+    protects_fitted = protects_fitted_rows(model)
+    for rows in ("fitted", "new") if protects_fitted else ("new",):
         guarantee = pipeline_guarantee(model, rows=rows)
-        if guarantee.mechanism != "none" and (rows == "new" or protects_fitted_rows(model)):
-            return [guarantee]
+        if guarantee.mechanism != "none":
+            uncovered = (_UNCOVERED,) if protects_fitted else ()
+            return [replace(guarantee, does_not_cover=(*guarantee.does_not_cover, *uncovered))]
     return []
 
 

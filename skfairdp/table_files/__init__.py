@@ -2,8 +2,9 @@
 
 from skfairdp.table_files._privatize_file import load_privatizer, make_privatizer, parse_bounds, privatize_file
 from skfairdp.table_files._read_table import read_table
-from skfairdp.table_files._whole_file import check_writable, write_text
+from skfairdp.table_files._whole_file import check_writable, file_digest, write_text
 
+# What is imported and not listed here is for other folders of skfairdp.
 __all__ = [
     "check_writable",
     "load_privatizer",

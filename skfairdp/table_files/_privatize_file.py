@@ -1,6 +1,5 @@
 """Privatise a table block by block: memory does not grow with the file, and no half file is left behind."""
 
-import hashlib
 import json
 import math
 import os
@@ -25,7 +24,7 @@ from skfairdp.table_files._read_table import (
     pyarrow_parquet,
     text_rows,
 )
-from skfairdp.table_files._whole_file import check_writable, temporary_file_beside, whole_file
+from skfairdp.table_files._whole_file import check_writable, file_digest, temporary_file_beside, whole_file
 
 # A block holds at most 50,000 rows, and at most a million values (8 MB as floats) where rows are wide.
 BLOCK_ROWS, BLOCK_VALUES = 50_000, 1_000_000
@@ -357,7 +356,7 @@ def privatize_file(
                 n_written += len(values)
         if n_written != n_rows:
             raise ValueError(f"{source} had {n_rows:,} rows when it was checked, and {n_written:,} when it was read.")
-        _write_receipt(receipt, document | {"file": target.name, "sha256": _file_digest(part)})
+        _write_receipt(receipt, document | {"file": target.name, "sha256": file_digest(part)})
     return guarantee, n_rows
 
 
@@ -391,8 +390,3 @@ def _scope_of_guarantee(
     if bounds is not None:
         more.append("the bounds, which must not have been chosen by looking at the rows")
     return replace(guarantee, does_not_cover=(*guarantee.does_not_cover, *more))
-
-
-def _file_digest(path: Path) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,5 +1,6 @@
 """Write a file so that it is there whole or not at all."""
 
+import hashlib
 import os
 import tempfile
 from collections.abc import Iterator
@@ -79,6 +80,12 @@ def _move_without_overwriting(temporary: Path, path: Path) -> None:
         if path.exists():
             raise FileExistsError(f"{path} exists already; it is not overwritten.") from None
         os.replace(temporary, path)
+
+
+def file_digest(path: str | os.PathLike[str]) -> str:
+    """Return the sha256 of a file, which need not fit into memory."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
