@@ -168,7 +168,7 @@ def amplify_by_dropout(
 
 def _one_event(guarantee: PrivacyGuarantee, epsilon: float, delta: float) -> Events:
     """Describe an amplified release by its price alone; the seeds of its noise are still the same."""
-    seeds = {event.seed for event, _ in guarantee.events or () if event.seed is not None}
+    seeds = {event.seed for event, _ in guarantee.events if event.seed is not None}
     return ((ReleaseEvent(epsilon, delta), 1), *((ReleaseEvent(0.0, seed=seed), 1) for seed in seeds))
 
 

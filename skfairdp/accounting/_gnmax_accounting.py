@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import log_ndtr, logsumexp
 
-from skfairdp._validation import check_count, check_delta, check_epsilon, check_votes
+from skfairdp._validation import check_count, check_delta, check_votes
 from skfairdp.accounting._composition import ReleaseEvent
-from skfairdp.accounting._gaussian_accounting import gaussian_epsilon, gaussian_mu
+from skfairdp.accounting._gaussian_accounting import gaussian_epsilon, gaussian_sigma
 from skfairdp.accounting._guarantee import PrivacyGuarantee
 from skfairdp.accounting._renyi_accounting import DEFAULT_ORDERS, check_orders, renyi_epsilon
 
@@ -92,13 +92,8 @@ def gnmax_noise_scale(epsilon: float, delta: float, n_queries: int, *, sensitivi
     74.612633
     """
     n_queries = check_count(n_queries, "n_queries", 0)
-    mu = gaussian_mu(check_epsilon(epsilon), delta)
-    if math.isinf(mu) or n_queries == 0:
-        return 0.0
-    scale = sensitivity * math.sqrt(n_queries) / mu
-    while gnmax_mu(n_queries, scale, sensitivity=sensitivity) > mu:
-        scale = math.nextafter(scale, math.inf)
-    return scale
+    scale = gaussian_sigma(epsilon, delta, sensitivity * math.sqrt(max(n_queries, 1)))
+    return scale if n_queries > 0 else 0.0
 
 
 def gnmax_guarantee(
@@ -256,14 +251,14 @@ def binary_vote_rdp(n_teachers: int, noise_scale: float, orders: ArrayLike = DEF
     # d and d + 2 for every margin d; the opposite step is the same pair seen from the other class.
     margins = np.arange(-n_teachers, n_teachers - 1, 2)
     t, u = (margins / (math.sqrt(2) * noise_scale), (margins + 2) / (math.sqrt(2) * noise_scale))
-    worst = np.full(orders.size, -math.inf)
-    for p, p_neighbour, q, q_neighbour in ((t, u, -t, -u), (u, t, -u, -t)):
-        ratio_p = log_ndtr(p) - log_ndtr(p_neighbour)
-        ratio_q = log_ndtr(q) - log_ndtr(q_neighbour)
-        powers = orders.reshape(-1, 1) - 1
-        moments = np.logaddexp(log_ndtr(p) + powers * ratio_p, log_ndtr(q) + powers * ratio_q)
-        worst = np.maximum(worst, moments.max(axis=1))
-    return np.maximum(worst.reshape(orders.shape), 0.0) / (orders - 1)
+    powers = orders.reshape(-1, 1) - 1
+    worst = np.zeros(orders.size)
+    for here, there in ((t, u), (u, t)):
+        first, second = (
+            log_ndtr(x) + powers * (log_ndtr(x) - log_ndtr(y)) for x, y in ((here, there), (-here, -there))
+        )
+        worst = np.maximum(worst, np.logaddexp(first, second).max(axis=1))
+    return worst.reshape(orders.shape) / (orders - 1)
 
 
 def _vote_guarantee(

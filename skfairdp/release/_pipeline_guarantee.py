@@ -104,7 +104,7 @@ def pipeline_guarantee(pipeline: Any, *, rows: str = "fitted") -> PrivacyGuarant
 def without_protection(guarantee: PrivacyGuarantee, reasons: list[str]) -> PrivacyGuarantee:
     """Write the receipt of a release whose guarantee something else has broken."""
     event = ReleaseEvent(math.inf)
-    seeds = tuple((ReleaseEvent(0.0, seed=e.seed), n) for e, n in guarantee.events or () if e.seed is not None)
+    seeds = tuple((ReleaseEvent(0.0, seed=e.seed), n) for e, n in guarantee.events if e.seed is not None)
     return replace(
         guarantee,
         epsilon=math.inf,

@@ -176,6 +176,6 @@ class ReleaseTransformerMixin(ReleaseMixin):
 
 def _as_drawn(guarantee: PrivacyGuarantee, stream: RandomStream) -> PrivacyGuarantee:
     """Say from which stream the noise comes now: that of a copy is another one than that of the original."""
-    if all(event.seed == stream.identity for event, _ in guarantee.events or ()):
+    if all(event.seed == stream.identity for event, _ in guarantee.events):
         return guarantee
     return guarantee.with_seed(stream.identity)
