@@ -13,15 +13,14 @@ Theorem 2 of DPNR (Lyu, He and Li, 2020), whose printed proof has a gap.
 import math
 from dataclasses import replace
 from numbers import Real
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
-from skfairdp._validation import check_count, check_epsilon
+from skfairdp._validation import check_count, check_epsilon, check_option
 from skfairdp.accounting._composition import Events, ReleaseEvent
 from skfairdp.accounting._guarantee import PrivacyGuarantee
 
 Mask = Literal["secret", "visible", "data-dependent"]
 
-_MASKS = ("secret", "visible", "data-dependent")
 _LENGTH = "how many words a text has"
 _WHOLE_RECORD = "the text as a whole: with every word replaced, dropout amplifies practically nothing"
 
@@ -129,8 +128,7 @@ def amplify_by_dropout(
     """
     if not isinstance(guarantee, PrivacyGuarantee):
         raise TypeError(f"guarantee must be a PrivacyGuarantee; got {guarantee!r}.")
-    if mask not in _MASKS:
-        raise ValueError(f"mask must be one of {_MASKS}; got {mask!r}.")
+    check_option(mask, "mask", get_args(Mask))
     masked = all_masked_probability(rate, n_changed, n_words, fixed_count)
     by_word = guarantee.unit == "word"
     if by_word and mask == "data-dependent":

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtr
 
+from skfairdp._validation import check_option
 from skfairdp.mechanisms._bit_mechanism import BLOCK_BITS, BitMechanism
 from skfairdp.mechanisms._mechanism import Mechanism, check_columns, equality_ratio
 from skfairdp.random import RandomStream, random_stream
@@ -108,7 +109,7 @@ def encode_bits(values: np.ndarray, n_integer_bits: int, n_fraction_bits: int, *
            [0, 1, 1, 1]], dtype=uint8)
     """
     n_bits = check_bit_counts(n_integer_bits, n_fraction_bits)
-    _check_format(bit_format)
+    check_option(bit_format, "bit_format", BIT_FORMATS)
     values = np.ascontiguousarray(values, dtype=np.float64)
     half = 1 << (n_bits - 1)
     # The clipping comes before the cast, because a float beyond the integer range casts to anything.
@@ -159,17 +160,12 @@ def decode_bits(bits: np.ndarray, n_integer_bits: int, n_fraction_bits: int, *, 
     array([[-2.5]])
     """
     n_bits = check_bit_counts(n_integer_bits, n_fraction_bits)
-    _check_format(bit_format)
+    check_option(bit_format, "bit_format", BIT_FORMATS)
     cells = np.asarray(bits, dtype=np.float64).reshape(len(bits), -1, n_bits)
     weights = bit_weights(n_integer_bits, n_fraction_bits)
     if bit_format == "offset":
         return (cells - 0.5) @ weights
     return (1 - 2 * cells[..., 0]) * (cells[..., 1:] @ weights[1:])
-
-
-def _check_format(bit_format: str) -> None:
-    if bit_format not in BIT_FORMATS:
-        raise ValueError(f"bit_format must be one of {BIT_FORMATS}; got {bit_format!r}.")
 
 
 # -- the mechanism: rows in, noisy bits out ---------------------------------------------------------------------------
@@ -393,10 +389,8 @@ def _prior_of_cells(n_leading: int, n_integer_bits: int, prior: str) -> tuple[np
     n_cells = 1 << n_leading
     width = 2 * bit_weights(n_integer_bits, 1)[0] / n_cells
     edges = width * (np.arange(n_cells + 1) - n_cells / 2)
-    if prior == "uniform":
+    if check_option(prior, "prior", PRIORS) == "uniform":
         return np.full(n_cells, 1 / n_cells), (edges[:-1] + edges[1:]) / 2 / n_cells
-    if prior != "normal":
-        raise ValueError(f"prior must be one of {PRIORS}; got {prior!r}.")
     edges[0], edges[-1] = -np.inf, np.inf
     # Of the two tails, the difference is taken in the one where nothing cancels.
     right = edges[:-1] >= 0

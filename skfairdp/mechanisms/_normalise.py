@@ -32,8 +32,8 @@ import math
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
+from skfairdp._validation import check_option
 from skfairdp.random import RandomStream
 
 NORMS = ("l1", "l2", "minmax", "clip")
@@ -209,16 +209,9 @@ def shape_of(X: Any) -> tuple[int, int]:
     return shape
 
 
-def dense(X: Any) -> np.ndarray:
-    """Return a sparse block as an array: noise fills every entry anyway."""
-    return X.toarray() if sparse.issparse(X) else np.asarray(X)
-
-
 def check_norm(norm: Any) -> str:
     """Return the norm, or say which ones there are."""
-    if norm not in NORMS:
-        raise ValueError(f"norm must be one of {NORMS}; got {norm!r}.")
-    return norm
+    return check_option(norm, "norm", NORMS)
 
 
 def check_clip_norm(clip_norm: Any) -> float:
@@ -295,12 +288,11 @@ def _rows_without_overflow(X: np.ndarray) -> np.ndarray:
     if not wild.any():
         return X
     X = X.copy()
-    rows = X[wild]
     size = peak[wild, np.newaxis]
     usable = np.isfinite(size) & (size > 0)
     # NumPy 1.26 reports an overflow of tiny rows where there is none; no quotient here exceeds one.
     with np.errstate(invalid="ignore", over="ignore"):
-        X[wild] = np.where(usable, rows / np.where(usable, size, 1.0), 0.0)
+        X[wild] = np.where(usable, X[wild] / np.where(usable, size, 1.0), 0.0)
     return X
 
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from scipy.special import log_ndtr, logsumexp, ndtr
 
-from skfairdp._validation import check_epsilon, check_votes
+from skfairdp._validation import check_epsilon, check_option, check_votes
 from skfairdp.accounting import (
     DEFAULT_ORDERS,
     REPLACE_ONE,
@@ -43,7 +43,6 @@ from skfairdp.mechanisms._gaussian_mechanism import (
     TOTAL_VARIATION,
     GaussianNoise,
     rounded_gaussian,
-    scale_of_level_sum,
 )
 from skfairdp.mechanisms._mechanism import Mechanism
 from skfairdp.random import RandomStream, SeedIdentity
@@ -57,8 +56,8 @@ POSTPROCESSES = ("affine", "simplex", "clip", "none")
 _FINEST = 4096
 LEAST_NOISE_SCALE, GREATEST_NOISE_SCALE = 0.01, 2.0**24
 
-# Sums over the one table that every scale can share: the grid has 2**20 steps or more to a vote.
-_FACTOR, _STEPS_PER_VOTE = 128, 2**20
+# Of sums over the one table that every scale can share: the grid has so many steps to a vote, or more.
+_STEPS_PER_VOTE = 2**20
 
 # A vote is overturned with at least this probability, so that 64 random bits resolve both outcomes to 1 part in 2**43.
 _LEAST_FLIP = 2.0**-20
@@ -104,12 +103,13 @@ def noisy_votes(votes: np.ndarray, noise_scale: float, stream: RandomStream, *, 
         return counts
     if one_table:
         grid = _vote_grid(sigma)
-        return (counts * grid + rounded_gaussian(counts.shape, sigma * grid, stream)) / grid
-    noise = _shared_noise(sigma)
-    grid = math.floor(noise.scale / sigma)
-    drawn = np.empty(counts.size, dtype=np.int64)
-    noise.fill(drawn, stream)
-    return (counts.astype(np.int64) * grid + drawn.reshape(counts.shape)) / grid
+        drawn = rounded_gaussian(counts.shape, sigma * grid, stream)
+    else:
+        noise = GaussianNoise.by_levels(_STEPS_PER_VOTE * sigma)
+        grid = math.floor(noise.scale / sigma)
+        drawn = np.empty(counts.shape, dtype=np.int64)
+        noise.fill(drawn.reshape(-1), stream)
+    return (counts.astype(np.int64) * grid + drawn) / grid
 
 
 def binary_labels(votes: np.ndarray, noise_scale: float, stream: RandomStream) -> np.ndarray:
@@ -265,8 +265,7 @@ def soft_labels(noisy: Any, n_teachers: int, postprocess: str = "affine") -> np.
     >>> soft_labels(noisy, 100, "none"), soft_labels(noisy, 100, "affine"), soft_labels(noisy, 100, "simplex")
     (array([[ 1.2, -0.1]]), array([[ 1.15, -0.15]]), array([[1., 0.]]))
     """
-    if postprocess not in POSTPROCESSES:
-        raise ValueError(f"postprocess must be one of {POSTPROCESSES}; got {postprocess!r}.")
+    check_option(postprocess, "postprocess", POSTPROCESSES)
     shares = np.asarray(noisy, dtype=float) / n_teachers
     if postprocess == "none":
         return shares
@@ -318,8 +317,7 @@ def answer_log_probabilities(votes: np.ndarray, noise_scale: float) -> np.ndarra
     if noise_scale == 0:
         return np.where(np.arange(n_classes) == counts.argmax(axis=1)[:, None], 0.0, -np.inf)
     if n_classes == 2:
-        lead = (counts - counts[:, ::-1]) / (math.sqrt(2) * noise_scale)
-        return log_ndtr(lead)
+        return log_ndtr((counts - counts[:, ::-1]) / (math.sqrt(2) * noise_scale))
     nodes, weights = normal_quadrature()
     found = np.empty(counts.shape)
     for a in range(n_classes):
@@ -342,14 +340,6 @@ def _check_scale(name: str, value: float) -> float:
             f"{name} must be 0 or a number from {LEAST_NOISE_SCALE:g} to {GREATEST_NOISE_SCALE:g}; got {value!r}."
         )
     return scale
-
-
-def _shared_noise(noise_scale: float) -> GaussianNoise:
-    """Return the least sum over the largest table that gives a fine grid; one table serves every noise scale."""
-    levels = 2
-    while TABLE_SCALE * scale_of_level_sum(_FACTOR, levels) < _STEPS_PER_VOTE * noise_scale:
-        levels += 1
-    return GaussianNoise(TABLE_SCALE, _FACTOR, levels)
 
 
 def _vote_grid(noise_scale: float) -> int:
@@ -681,16 +671,15 @@ def _binary_majority_price(
     off = binary_slack(n_queries)
     inner = delta * (1 - 2 * off)
     if noise_scale is not None:
-        sigma = noise_scale
-        loss, gaussian = _binary_vote_epsilon(n_queries, n_voting, sigma, inner)
-        spent = loss + off
+        by_counts = gaussian_epsilon(inner, gnmax_mu(n_queries, noise_scale))
+        by_labels = renyi_epsilon(n_queries * binary_vote_rdp(n_voting, noise_scale), inner)
+        epsilon, gaussian = min(by_counts, by_labels) + off, by_counts <= by_labels
+    elif epsilon > off:
+        noise_scale, gaussian = _binary_noise_scale(n_queries, n_voting, epsilon - off, inner)
     else:
-        if epsilon <= off:
-            raise ValueError(f"epsilon must be above {off:.2g} for {n_queries} queries; got {epsilon!r}.")
-        sigma, gaussian = _binary_noise_scale(n_queries, n_voting, epsilon - off, inner)
-        spent = epsilon
-    mu = gaussian_mu(spent, delta) if gaussian else None
-    return replace(noiseless, noise_scale=sigma, epsilon=spent, delta=delta, mu=mu)
+        raise ValueError(f"epsilon must be above {off:.2g} for {n_queries} queries; got {epsilon!r}.")
+    mu = gaussian_mu(epsilon, delta) if gaussian else None
+    return replace(noiseless, noise_scale=noise_scale, epsilon=epsilon, delta=delta, mu=mu)
 
 
 @lru_cache(maxsize=64)
@@ -711,13 +700,6 @@ def _binary_noise_scale(n_queries: int, n_voting: int, epsilon: float, delta: fl
         else:
             low = middle
     return high, gaussian
-
-
-def _binary_vote_epsilon(n_queries: int, n_voting: int, noise_scale: float, delta: float) -> tuple[float, bool]:
-    """Return the lesser bound, and whether it is the one of noisy counts."""
-    by_counts = gaussian_epsilon(delta, gnmax_mu(n_queries, noise_scale))
-    by_labels = renyi_epsilon(n_queries * binary_vote_rdp(n_voting, noise_scale), delta)
-    return min(by_counts, by_labels), by_counts <= by_labels
 
 
 def _vote_table_slack(values: list[tuple[int, float]], epsilon: float, delta: float) -> tuple[bool, float, float]:
