@@ -243,7 +243,8 @@ def _index_column(values: Any, column: str, name: str) -> tuple[np.ndarray, tupl
             f"{name} has missing values: column {column!r}, {missing.size} of {len(positions)} rows, the first at row "
             f"{missing[0]}. Drop these rows, or give missing values a label of their own."
         )
-    found: list[Any] = [_plain_label(label) for label in uniques]
+    # NumPy scalars become the Python values that a person would write.
+    found: list[Any] = [label.item() if isinstance(label, np.generic) else label for label in uniques]
     if len(found) > _MOST_NUMBERS and all(isinstance(label, Real) for label in found):
         warnings.warn(
             f"{name}: column {column!r} holds {len(found)} different numbers, and each of them is a group of its own. "
@@ -276,11 +277,6 @@ def _distinct_values(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return found, positions
     occurs = np.bincount(values) > 0
     return np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[values]
-
-
-def _plain_label(label: Any) -> Hashable:
-    """Return NumPy scalars as the Python values a person would write."""
-    return label.item() if isinstance(label, np.generic) else label
 
 
 def check_votes(votes: Any, *, name: str = "votes", least_classes: int = 1, whole: bool = False) -> np.ndarray:

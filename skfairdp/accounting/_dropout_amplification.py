@@ -136,17 +136,16 @@ def amplify_by_dropout(
             "mask='data-dependent' needs a record-level guarantee: when one word changes, the mask may change "
             "anywhere, and a guarantee for single words says nothing about that."
         )
-    secret = mask == "secret"
+    if mask != "secret":
+        rate = masked = 0.0  # a mask that somebody sees, or that depends on the text, hides nothing
     if by_word:
-        epsilon, delta = _word_level(guarantee, rate, n_words, fixed_count, secret)
+        epsilon, delta = _word_level(guarantee, rate, n_words, fixed_count)
         # Change one word after the other: losses add up, and each delta grows by the losses that follow it.
         if delta > 0:
             delta = math.fsum(delta * math.exp(min(i * epsilon, 700.0)) for i in range(n_changed))
         epsilon *= n_changed
-    elif secret:
-        epsilon, delta = _amplified_epsilon(guarantee.epsilon, masked), (1 - masked) * guarantee.delta
     else:
-        epsilon, delta = guarantee.epsilon, guarantee.delta
+        epsilon, delta = _amplified_epsilon(guarantee.epsilon, masked), (1 - masked) * guarantee.delta
     if delta >= 1:
         epsilon, delta = math.inf, 0.0
     words = "one word" if n_changed == 1 else f"{n_changed} words"
@@ -156,7 +155,7 @@ def amplify_by_dropout(
         "mechanism": f"word dropout + {guarantee.mechanism}",
         "unit": "word",
         "neighbours": f"two texts of {length} that differ in {words}",
-        "published_epsilon": claim if claim is None or not secret else _amplified_epsilon(claim, masked),
+        "published_epsilon": None if claim is None else _amplified_epsilon(claim, masked),
         "events": _one_event(guarantee, epsilon, delta),
         "covers": f"{words} of a text, in {guarantee.covers}",
         "does_not_cover": tuple(dict.fromkeys((*guarantee.does_not_cover, _LENGTH, _WHOLE_RECORD))),
@@ -191,12 +190,10 @@ def _amplified_epsilon(epsilon: float, masked: float) -> float:
 
 
 def _word_level(
-    guarantee: PrivacyGuarantee, rate: float, n_words: int | None, fixed_count: bool, secret: bool
+    guarantee: PrivacyGuarantee, rate: float, n_words: int | None, fixed_count: bool
 ) -> tuple[float, float]:
     """Price one changed word of a release that is itself private for single words only."""
     masked = all_masked_probability(rate, 1, n_words, fixed_count)
-    if not secret:
-        return guarantee.epsilon, guarantee.delta
     if not fixed_count:
         return _amplified_epsilon(guarantee.epsilon, masked), (1 - masked) * guarantee.delta
     if not guarantee.pure or math.isinf(guarantee.epsilon):

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
-from types import TracebackType
 from typing import Any
 
 import pandas as pd
@@ -180,9 +179,7 @@ class PrivacyLedger:
             self._stack = stack.pop_all()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._owner == process_token():  # a forked child may leave the block; the session of its parent goes on
             self._stack.close()
 

@@ -129,14 +129,7 @@ class BitMechanism(Mechanism):
 
     def worst_case_pairs(self, stream: RandomStream | None = None) -> list[tuple[np.ndarray, np.ndarray]]:
         """Return rows that differ in all bits (the worst of all, and one at random), in the first, and in the last."""
-        worst = self.worst_bits()
-        random = (stream or random_stream(0)).generator.integers(0, 2, self.n_bits, dtype=np.uint8)
-        pairs = [(worst, 1 - worst), (random, 1 - random)]
-        for bit in (0, -1):
-            flipped = worst.copy()
-            flipped[bit] ^= 1
-            pairs.append((worst, flipped))
-        return pairs
+        return pairs_of_bits(self.worst_bits(), 1, stream)
 
     def log_likelihood_ratio(self, y: np.ndarray, x: np.ndarray, x_prime: np.ndarray) -> np.ndarray:
         """Return ``log P(y | x) - log P(y | x_prime)`` for each row of bits."""
@@ -150,6 +143,17 @@ class BitMechanism(Mechanism):
         unique, inverse = np.unique(pairs, axis=0, return_inverse=True)
         values = np.array([function(int(p), int(q)) for p, q in unique])
         return values[inverse.ravel()].T
+
+
+def pairs_of_bits(worst: np.ndarray, width: int, stream: RandomStream | None) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return rows that differ in all bits (the worst, and one at random), in the first and in the last ``width``."""
+    random = (stream or random_stream(0)).generator.integers(0, 2, len(worst), dtype=np.uint8)
+    pairs = [(worst, 1 - worst), (random, 1 - random)]
+    for start in dict.fromkeys((0, len(worst) - width)):
+        flipped = worst.copy()
+        flipped[start : start + width] ^= 1
+        pairs.append((worst, flipped))
+    return pairs
 
 
 def bit_loss(one_to_one: int, zero_to_one: int) -> float:

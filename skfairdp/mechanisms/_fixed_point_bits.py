@@ -16,9 +16,9 @@ import numpy as np
 from scipy.special import ndtr
 
 from skfairdp._validation import check_option
-from skfairdp.mechanisms._bit_mechanism import BLOCK_BITS, BitMechanism
+from skfairdp.mechanisms._bit_mechanism import BLOCK_BITS, BitMechanism, pairs_of_bits
 from skfairdp.mechanisms._mechanism import Mechanism, check_columns, equality_ratio
-from skfairdp.random import RandomStream, random_stream
+from skfairdp.random import RandomStream
 
 # -- numbers as bits, and back ----------------------------------------------------------------------------------------
 
@@ -117,15 +117,9 @@ def encode_bits(values: np.ndarray, n_integer_bits: int, n_fraction_bits: int, *
         steps = values * 2.0**n_fraction_bits
     word = np.dtype(f"u{next(size for size in (1, 2, 4, 8) if 8 * size >= n_bits)}")
     if bit_format == "offset":
-        np.floor(steps, out=steps)
-        np.clip(steps, -half, half - 1, out=steps)
-        steps += half
-        numbers = steps.astype(word)
+        numbers = (np.clip(np.floor(steps), -half, half - 1) + half).astype(word)
     else:
-        np.abs(steps, out=steps)
-        np.rint(steps, out=steps)
-        np.minimum(steps, half - 1, out=steps)
-        numbers = steps.astype(word)
+        numbers = np.minimum(np.rint(np.abs(steps)), half - 1).astype(word)
         numbers += (values < 0).astype(word) << word.type(n_bits - 1)
     n_samples, n_features = values.shape
     octets = numbers.astype(word.newbyteorder(">")).view(np.uint8).reshape(n_samples, n_features, word.itemsize)
@@ -279,15 +273,9 @@ class FixedPointBits(Mechanism):
 
     def worst_case_pairs(self, stream: RandomStream | None = None) -> list[tuple[np.ndarray, np.ndarray]]:
         """Return records that differ in every bit, and records that differ in one feature alone."""
-        size = self.n_features * self.n_bits
-        worst = np.ones(size, dtype=np.uint8) if self.bit_mechanism is None else self.bit_mechanism.worst_bits()
-        random = (stream or random_stream(0)).generator.integers(0, 2, size, dtype=np.uint8)
-        pairs = [self._records(worst, 1 - worst), self._records(random, 1 - random)]
-        for feature in dict.fromkeys((0, self.n_features - 1)):
-            other = worst.copy()
-            other[feature * self.n_bits : (feature + 1) * self.n_bits] ^= 1
-            pairs.append(self._records(worst, other))
-        return pairs
+        randomise = self.bit_mechanism
+        worst = np.ones(self.n_features * self.n_bits, np.uint8) if randomise is None else randomise.worst_bits()
+        return [self._records(*pair) for pair in pairs_of_bits(worst, self.n_bits, stream)]
 
     def _records(self, first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return two records with these bits."""

@@ -156,12 +156,11 @@ class GaussianNoise:
     def fill(self, out: np.ndarray, stream: RandomStream) -> None:
         """Fill a contiguous one-dimensional int64 or float64 array with independent noise."""
         table = gaussian_table(self.table_scale)
-        more = np.empty(min(out.size, BLOCK), dtype=out.dtype)
         for start in range(0, out.size, BLOCK):
             part = out[start : start + BLOCK]
             table.fill(part, stream)
             for _ in range(self.levels - 1):
-                fresh = more[: part.size]
+                fresh = np.empty_like(part)
                 table.fill(fresh, stream)
                 part *= self.factor
                 part += fresh

@@ -223,27 +223,18 @@ def check_clip_norm(clip_norm: Any) -> float:
 
 
 def _l1_grid(X: np.ndarray, grid: int, u: np.ndarray) -> np.ndarray:
-    steps = np.abs(X)
-    np.cumsum(steps, axis=1, out=steps)
-    total = steps[:, -1:].copy()
-    empty = total[:, 0] == 0
-    steps *= grid / _or_one(total)
-    steps += u
-    np.floor(steps, out=steps)
-    np.minimum(steps, grid, out=steps)
+    sums = np.cumsum(np.abs(X), axis=1)
+    total = sums[:, -1:]
+    steps = np.minimum(np.floor(sums * (grid / _or_one(total)) + u), grid)
     steps[:, -1] = grid
-    if empty.any():
-        steps[empty] = 0.0
-    Z = np.empty_like(steps)
-    Z[:, 0] = steps[:, 0]
-    np.subtract(steps[:, 1:], steps[:, :-1], out=Z[:, 1:])
-    return np.copysign(Z, X, out=Z)
+    steps[total[:, 0] == 0] = 0.0
+    return np.copysign(np.diff(steps, axis=1, prepend=0.0), X)
 
 
 def _l2_grid(X: np.ndarray, grid: int, u: np.ndarray) -> np.ndarray:
     radius = inner_radius(grid, X.shape[1])
     scaled = X * (radius / _or_one(np.sqrt(np.square(X).sum(axis=1, keepdims=True))))
-    Z = np.floor(np.add(scaled, u, out=u), out=u)
+    Z = np.floor(scaled + u)
     outside = np.square(Z).sum(axis=1) > grid * grid
     if outside.any():
         Z[outside] = np.trunc(scaled[outside])
@@ -255,20 +246,12 @@ def _l2_grid(X: np.ndarray, grid: int, u: np.ndarray) -> np.ndarray:
 def _minmax_grid(X: np.ndarray, grid: int, u: np.ndarray) -> np.ndarray:
     low = X.min(axis=1, keepdims=True)
     width = X.max(axis=1, keepdims=True) - low
-    Z = X - low
-    Z *= grid / _or_one(width)
-    Z += u
-    np.floor(Z, out=Z)
-    return np.clip(Z, 0, grid, out=Z)
+    return np.clip(np.floor((X - low) * (grid / _or_one(width)) + u), 0, grid)
 
 
 def _clip_grid(X: np.ndarray, grid: int, u: np.ndarray, clip_norm: float) -> np.ndarray:
-    Z = np.clip(X, -clip_norm, clip_norm)
-    Z /= clip_norm
-    Z *= grid
-    Z += u
-    np.floor(Z, out=Z)
-    return np.clip(Z, -grid, grid, out=Z)
+    unit = np.clip(X, -clip_norm, clip_norm) / clip_norm
+    return np.clip(np.floor(unit * grid + u), -grid, grid)
 
 
 def _rounding_offsets(n: int, stream: RandomStream) -> np.ndarray:

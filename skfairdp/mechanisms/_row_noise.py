@@ -78,13 +78,12 @@ class RowNoise(Mechanism):
             return normalise(dense(X), self.norm, self.clip_norm)
         out = np.empty((n_samples, n_features))
         rows = max(1, BLOCK // n_features)
-        noise = np.empty((min(rows, n_samples), n_features))
         for start in range(0, n_samples, rows):
-            part = slice(start, min(start + rows, n_samples))
+            part = slice(start, start + rows)
             Z = normalise_to_grid(dense(X[part]), self.norm, self.grid, stream, clip_norm=self.clip_norm)
-            fresh = noise[: len(Z)]
-            self._fill(fresh.reshape(-1), stream)
-            np.multiply(add_noise(Z, fresh), self.unit, out=out[part])
+            noise = np.empty(Z.shape)
+            self._fill(noise.reshape(-1), stream)
+            np.multiply(add_noise(Z, noise), self.unit, out=out[part])
         return out
 
     def log_likelihood_ratio(self, y: np.ndarray, x: np.ndarray, x_prime: np.ndarray) -> np.ndarray:
