@@ -453,7 +453,7 @@ def find_mixed_rows(
         before = np.asarray(function(rows))
         for changed in (0, size // 2, size - 1):
             others = np.arange(size) != changed
-            row = make_rows(1)
+            row: Any = make_rows(1)
             # A row that is far from all others shows in a maximum as well as in a mean.
             for other in [row] if isinstance(row, list) else [row, 1000 * row]:
                 after = np.asarray(function(_with_row_replaced(rows, changed, other)))
