@@ -214,9 +214,7 @@ def _sensitive_columns_of_array(values: np.ndarray, name: str) -> dict[str, Any]
 
 def _object_column(items: list[Any]) -> np.ndarray:
     """Make an object array of a list without looking into tuples."""
-    column = np.empty(len(items), dtype=object)
-    column[:] = items if not any(isinstance(item, tuple) for item in items) else pd.Series(items, dtype=object)
-    return column
+    return pd.Series(items, dtype=object).to_numpy()
 
 
 def _index_columns(columns: dict[str, Any], name: str) -> SensitiveGroups:

@@ -13,11 +13,11 @@ Theorem 2 of DPNR (Lyu, He and Li, 2020), whose printed proof has a gap.
 import math
 from dataclasses import replace
 from numbers import Real
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from skfairdp._validation import check_count, check_epsilon, check_option
-from skfairdp.accounting._composition import Events, ReleaseEvent
-from skfairdp.accounting._guarantee import PrivacyGuarantee
+from skfairdp.accounting._composition import ReleaseEvent
+from skfairdp.accounting._guarantee import PrivacyGuarantee, as_one_event
 
 Mask = Literal["secret", "visible", "data-dependent"]
 
@@ -151,22 +151,18 @@ def amplify_by_dropout(
     words = "one word" if n_changed == 1 else f"{n_changed} words"
     length = "the same length" if n_words is None else f"{n_words} words"
     claim = guarantee.published_epsilon
-    changed: dict[str, Any] = {
-        "mechanism": f"word dropout + {guarantee.mechanism}",
-        "unit": "word",
-        "neighbours": f"two texts of {length} that differ in {words}",
-        "published_epsilon": None if claim is None else _amplified_epsilon(claim, masked),
-        "events": _one_event(guarantee, epsilon, delta),
-        "covers": f"{words} of a text, in {guarantee.covers}",
-        "does_not_cover": tuple(dict.fromkeys((*guarantee.does_not_cover, _LENGTH, _WHOLE_RECORD))),
-    }
-    return replace(guarantee, epsilon=epsilon, delta=delta, **changed)
-
-
-def _one_event(guarantee: PrivacyGuarantee, epsilon: float, delta: float) -> Events:
-    """Describe an amplified release by its price alone; the seeds of its noise are still the same."""
-    seeds = {event.seed for event, _ in guarantee.events if event.seed is not None}
-    return ((ReleaseEvent(epsilon, delta), 1), *((ReleaseEvent(0.0, seed=seed), 1) for seed in seeds))
+    return replace(
+        guarantee,
+        epsilon=epsilon,
+        delta=delta,
+        mechanism=f"word dropout + {guarantee.mechanism}",
+        unit="word",
+        neighbours=f"two texts of {length} that differ in {words}",
+        published_epsilon=None if claim is None else _amplified_epsilon(claim, masked),
+        events=as_one_event(ReleaseEvent(epsilon, delta), guarantee.events),  # described by its price alone
+        covers=f"{words} of a text, in {guarantee.covers}",
+        does_not_cover=tuple(dict.fromkeys((*guarantee.does_not_cover, _LENGTH, _WHOLE_RECORD))),
+    )
 
 
 def all_masked_probability(rate: float, n_changed: int, n_words: int | None, fixed_count: bool) -> float:

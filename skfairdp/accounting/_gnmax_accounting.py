@@ -138,13 +138,10 @@ def gnmax_guarantee(
     """
     if labels not in ("soft", "hard"):
         raise ValueError(f"labels must be 'soft' or 'hard'; got {labels!r}.")
-    mu = gnmax_mu(n_queries, noise_scale)
-    delta = check_delta(delta)
-    epsilon = gaussian_epsilon(delta, mu)
+    mu, by_labels = gnmax_mu(n_queries, noise_scale), math.inf
     if labels == "hard" and n_classes == 2 and n_teachers is not None and 0 < mu < math.inf:
-        rdp = n_queries * binary_vote_rdp(n_teachers, noise_scale)
-        epsilon = min(epsilon, renyi_epsilon(rdp, delta))
-    return _vote_guarantee(epsilon, delta, mu, f"noisy votes, {labels} labels", n_queries, neighbours)
+        by_labels = renyi_epsilon(n_queries * binary_vote_rdp(n_teachers, noise_scale), delta)
+    return _vote_guarantee(mu, delta, labels, n_queries, neighbours, by_labels)
 
 
 def confident_gnmax_mu(n_asked: int, n_answered: int, threshold_scale: float, noise_scale: float) -> float:
@@ -208,9 +205,7 @@ def confident_gnmax_guarantee(
     2.184069
     """
     mu = confident_gnmax_mu(n_asked, n_answered, threshold_scale, noise_scale)
-    delta = check_delta(delta)
-    epsilon = gaussian_epsilon(delta, mu)
-    return _vote_guarantee(epsilon, delta, mu, "noisy votes, confident labels", n_answered, neighbours)
+    return _vote_guarantee(mu, delta, "confident", n_answered, neighbours)
 
 
 def binary_vote_rdp(n_teachers: int, noise_scale: float, orders: ArrayLike = DEFAULT_ORDERS) -> np.ndarray:
@@ -262,11 +257,13 @@ def binary_vote_rdp(n_teachers: int, noise_scale: float, orders: ArrayLike = DEF
 
 
 def _vote_guarantee(
-    epsilon: float, delta: float, mu: float, mechanism: str, releases: int, neighbours: str
+    mu: float, delta: float, labels: str, releases: int, neighbours: str, by_labels: float = math.inf
 ) -> PrivacyGuarantee:
+    """Write the receipt of noisy counts, whose labels may have a lesser epsilon."""
+    epsilon = min(gaussian_epsilon(check_delta(delta), mu), by_labels)
     return PrivacyGuarantee.of(
         ReleaseEvent(epsilon, 0.0 if mu == 0 or math.isinf(mu) else delta, gaussian_mu=mu),
-        mechanism=mechanism,
+        mechanism=f"noisy votes, {labels} labels",
         neighbours=neighbours,
         releases=max(releases, 1),
         covers=VOTES_COVER,

@@ -267,7 +267,7 @@ def compose_counts(counts: Counter[PrivacyGuarantee], *, delta: float | None = N
     return _composed_receipt(
         list(counts),
         *composed_price(events, delta),
-        events,
+        tuple(events.items()),
         releases=sum(g.releases * n for g, n in counts.items()),
         claim=math.fsum(_claimed_epsilon(g) * n for g, n in counts.items()),
     )
@@ -282,11 +282,17 @@ def events_of(counts: Counter[PrivacyGuarantee]) -> Counter[ReleaseEvent]:
     return total
 
 
+def as_one_event(event: ReleaseEvent, others: Iterable[tuple[ReleaseEvent, int]]) -> Events:
+    """Let one event stand for others; their seeds are kept, because noise that is drawn twice gives records away."""
+    seeds = dict.fromkeys(other.seed for other, _ in others if other.seed is not None)
+    return ((event, 1), *((ReleaseEvent(0.0, seed=seed), 1) for seed in seeds))
+
+
 def _composed_receipt(
     every: Sequence[PrivacyGuarantee],
     epsilon: float,
     delta: float,
-    events: Counter[ReleaseEvent],
+    events: Events,
     *,
     releases: int,
     claim: float,
@@ -294,7 +300,7 @@ def _composed_receipt(
     """Write the receipt of several releases."""
     neighbours = list(dict.fromkeys(g.neighbours for g in every))
     scope = [sentence for g in every for sentence in g.does_not_cover]
-    if repeated_seeds(events):
+    if repeated_seeds(event for event, _ in events):
         epsilon, delta = math.inf, 0.0
         scope.append(REPEATED_NOISE)
     return PrivacyGuarantee(
@@ -305,7 +311,7 @@ def _composed_receipt(
         neighbours=neighbours[0] if len(neighbours) == 1 else "pairs that are all of: " + "; ".join(neighbours),
         releases=releases,
         published_epsilon=None if all(g.published_epsilon is None for g in every) else claim,
-        events=tuple(events.items()),
+        events=events,
         covers="; ".join(dict.fromkeys(g.covers for g in every)),
         does_not_cover=tuple(dict.fromkeys(scope)),
     )
@@ -337,8 +343,7 @@ def compose_parallel(guarantees: Iterable[PrivacyGuarantee]) -> PrivacyGuarantee
         return every[0]
     worst = max(every, key=lambda g: g.epsilon)
     highest = max(g.delta for g in every)
-    # One event of the worst point stands for all sets, unless a single kind of Gaussian tells more; the seeds of all
-    # are kept, because noise that two sets share gives away the difference of their records.
+    # One event of the worst point stands for all sets, unless a single kind of Gaussian tells more.
     mus = [g.gaussian_mu for g in every if g.gaussian_mu is not None]
     event = ReleaseEvent(
         worst.epsilon,
@@ -346,15 +351,11 @@ def compose_parallel(guarantees: Iterable[PrivacyGuarantee]) -> PrivacyGuarantee
         gaussian_mu=max(mus) if len(mus) == len(every) else None,
         sampling_error=max(g.sampling_error for g in every),
     )
-    events = Counter({event: 1})
-    for seeded in events_of(Counter(every)):
-        if seeded.seed is not None:
-            events[ReleaseEvent(0.0, seed=seeded.seed)] = 1
     return _composed_receipt(
         every,
         worst.epsilon,
         highest,
-        events,
+        as_one_event(event, events_of(Counter(every)).items()),
         releases=max(g.releases for g in every),
         claim=max(_claimed_epsilon(g) for g in every),
     )

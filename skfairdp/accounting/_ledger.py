@@ -19,13 +19,9 @@ from skfairdp._process import process_token
 from skfairdp._validation import check_delta, check_epsilon
 from skfairdp.accounting import _active_ledgers, _ledger_file
 from skfairdp.accounting._composition import repeated_seeds
-from skfairdp.accounting._guarantee import (
-    REPEATED_NOISE,
-    PrivacyGuarantee,
-    compose_counts,
-    compose_parallel,
-    events_of,
-)
+from skfairdp.accounting._guarantee import REPEATED_NOISE, PrivacyGuarantee, compose_counts, compose_parallel, events_of
+
+_NOTHING = PrivacyGuarantee(0.0, mechanism="nothing")
 
 
 class PrivacyLedger:
@@ -84,8 +80,8 @@ class PrivacyLedger:
         path: str | os.PathLike[str] | None = None,
         create: bool = False,
     ):
-        wanted = _as_budget(budget, delta)
         self._delta = None if delta is None else check_delta(delta, allow_zero=True)
+        wanted = _as_budget(budget, delta)
         self._durable = path is not None
         self._session = _active_ledgers.new_block()
         self._owner = b""  # the process that has entered it
@@ -270,8 +266,8 @@ class PrivacyLedger:
         """
         totals = self.totals()
         if records is not None:
-            return totals.get(_check_records(records), _nothing())
-        return compose_parallel(totals.values()) if totals else _nothing()
+            return totals.get(_check_records(records), _NOTHING)
+        return compose_parallel(totals.values()) if totals else _NOTHING
 
     def totals(self) -> dict[str, PrivacyGuarantee]:
         """Compute what the records of each set have lost."""
@@ -344,8 +340,6 @@ class PrivacyLedger:
 
 
 def _as_budget(budget: Any, delta: float | None) -> PrivacyGuarantee | None:
-    if delta is not None:
-        delta = check_delta(delta, allow_zero=True)
     if budget is None:
         return None
     if isinstance(budget, PrivacyGuarantee):
@@ -378,10 +372,6 @@ def _total(counts: Counter[PrivacyGuarantee], delta: float | None, repeated: set
     # Another set drew the same noise, so that the difference between its records and these was released.
     scope = tuple(dict.fromkeys((REPEATED_NOISE, *total.does_not_cover)))
     return replace(total, epsilon=math.inf, delta=0.0, does_not_cover=scope)
-
-
-def _nothing() -> PrivacyGuarantee:
-    return PrivacyGuarantee(0.0, mechanism="nothing")
 
 
 def _remove(folder: str, owner: bytes) -> None:

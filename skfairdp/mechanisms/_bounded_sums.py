@@ -43,9 +43,9 @@ class BoundedSums(Mechanism):
         """Scale of the noise on a sum."""
         return self.scale / _GRID
 
-    def guarantee(self, *, seed=None, **words):
+    def guarantee(self, **words):
         """Write the receipt; neighbours differ in one record."""
-        return super().guarantee(seed=seed, **{"neighbours": REPLACE_ONE_RECORD, **words})
+        return super().guarantee(**{"neighbours": REPLACE_ONE_RECORD, **words})
 
     def check(self, X: np.ndarray) -> None:
         """Check the number of columns, and that values lie in [-1, 1]."""

@@ -172,13 +172,18 @@ def normalise_to_grid(
     """
     if not 1 <= grid <= FINEST_GRID[check_norm(norm)]:
         raise ValueError(f"grid must be between 1 and {FINEST_GRID[norm]} for norm={norm!r}; got {grid!r}.")
-    if norm == "l1":
-        return _l1_grid(_rows_without_overflow(X), grid, _rounding_offsets(len(X), stream))
     if norm == "l2":
         return _l2_grid(_rows_without_overflow(X), grid, stream.generator.random(X.shape))
-    if norm == "minmax":
-        return _minmax_grid(_rows_without_overflow(X), grid, _rounding_offsets(len(X), stream))
-    return _clip_grid(_without_bad_rows(X), grid, _rounding_offsets(len(X), stream), clip_norm)
+    u = _rounding_offsets(len(X), stream)
+    if norm == "clip":
+        unit = np.clip(_without_bad_rows(X), -clip_norm, clip_norm) / clip_norm
+        return np.clip(np.floor(unit * grid + u), -grid, grid)
+    X = _rows_without_overflow(X)
+    if norm == "l1":
+        return _l1_grid(X, grid, u)
+    low = X.min(axis=1, keepdims=True)
+    width = X.max(axis=1, keepdims=True) - low
+    return np.clip(np.floor((X - low) * (grid / _or_one(width)) + u), 0, grid)
 
 
 def inner_radius(grid: int, n_features: int) -> float:
@@ -241,17 +246,6 @@ def _l2_grid(X: np.ndarray, grid: int, u: np.ndarray) -> np.ndarray:
         if (np.square(Z[outside]).sum(axis=1) > grid * grid).any():
             raise ArithmeticError("a normalised row lies outside its sphere; this is a bug, nothing was released.")
     return Z
-
-
-def _minmax_grid(X: np.ndarray, grid: int, u: np.ndarray) -> np.ndarray:
-    low = X.min(axis=1, keepdims=True)
-    width = X.max(axis=1, keepdims=True) - low
-    return np.clip(np.floor((X - low) * (grid / _or_one(width)) + u), 0, grid)
-
-
-def _clip_grid(X: np.ndarray, grid: int, u: np.ndarray, clip_norm: float) -> np.ndarray:
-    unit = np.clip(X, -clip_norm, clip_norm) / clip_norm
-    return np.clip(np.floor(unit * grid + u), -grid, grid)
 
 
 def _rounding_offsets(n: int, stream: RandomStream) -> np.ndarray:

@@ -45,7 +45,7 @@ from skfairdp.mechanisms._gaussian_mechanism import (
     rounded_gaussian,
 )
 from skfairdp.mechanisms._mechanism import Mechanism
-from skfairdp.random import RandomStream, SeedIdentity
+from skfairdp.random import RandomStream
 
 # -- noisy counts, and labels made of them ----------------------------------------------------------------------------
 
@@ -408,7 +408,7 @@ class VoteMechanism(Mechanism):
         """All labels together."""
         return ReleaseEvent(self.epsilon, self.delta, gaussian_mu=self.mu)
 
-    def guarantee(self, *, seed: SeedIdentity | None = None, **words: Any) -> PrivacyGuarantee:
+    def guarantee(self, **words: Any) -> PrivacyGuarantee:
         """Write the receipt; ``does_not_cover`` adds to what no vote covers."""
         more = words.pop("does_not_cover", ())
         scope = {
@@ -417,7 +417,7 @@ class VoteMechanism(Mechanism):
             "covers": VOTES_COVER,
             "does_not_cover": (*VOTES_DO_NOT_COVER, *more),
         }
-        return super().guarantee(seed=seed, **{**scope, **words})
+        return super().guarantee(**{**scope, **words})
 
     def check(self, votes: np.ndarray) -> None:
         """Check that these are votes on no more queries than were paid for."""
@@ -504,12 +504,10 @@ class VoteMechanism(Mechanism):
             raise ValueError("with one class there is no other vote that a teacher could give.")
         pairs = []
         for most in dict.fromkeys(((self.n_voting + 1) // 2, self.n_voting)):
-            counts = np.zeros(self.n_classes, dtype=np.int64)
-            counts[0], counts[-1] = most, self.n_voting - most
-            moved = counts.copy()
-            moved[0] -= 1
-            moved[-1] += 1
-            pairs.append((np.tile(counts, (self.n_asked, 1)), np.tile(moved, (self.n_asked, 1))))
+            first, second = np.zeros((2, self.n_asked, self.n_classes), dtype=np.int64)
+            first[:, 0], second[:, 0] = most, most - 1
+            first[:, -1], second[:, -1] = self.n_voting - most, self.n_voting - most + 1
+            pairs.append((first, second))
         return pairs
 
 
@@ -562,47 +560,31 @@ def vote_mechanism(
     else:
         noise_scale = _check_scale("noise_scale", noise_scale)
     noiseless = VoteMechanism(labels, n_classes, n_voting, n_answered, n_answered, 0.0, math.inf, 0.0, None)
-    if labels == "confident":
+    confident = labels == "confident"
+    if confident:
+        if threshold_noise_scale is not None:
+            threshold_noise_scale = _check_scale("threshold_noise_scale", threshold_noise_scale)
         least = 2 * n_voting / 3 if threshold is None else float(threshold)
-        noiseless = replace(noiseless, n_asked=n_asked, threshold=least)
-        return _confident_mechanism(noiseless, epsilon, delta, noise_scale, threshold_noise_scale)
+        noiseless = replace(noiseless, n_asked=n_asked, threshold=least if n_classes > 1 else -math.inf)
     if n_classes == 1:
         return replace(noiseless, epsilon=0.0)  # every answer is known beforehand
-    if (noise_scale is None and math.isinf(epsilon)) or noise_scale == 0:
+    if noise_scale is None and math.isinf(epsilon):
         return noiseless
-    if labels == "hard" and n_classes == 2:
+    if labels == "hard" and n_classes == 2 and noise_scale != 0:
         return _binary_majority_price(noiseless, epsilon, delta, noise_scale)
-    given = None if noise_scale is None else (0.0, noise_scale)
-    return _with_noise(
-        noiseless, epsilon, delta, given, lambda e, d: (0.0, _in_range(gnmax_noise_scale(e, d, n_answered)))
-    )
-
-
-def _confident_mechanism(
-    noiseless: VoteMechanism,
-    epsilon: float,
-    delta: float,
-    noise_scale: float | None,
-    threshold_noise_scale: float | None,
-) -> VoteMechanism:
-    """Give a mechanism without noise the noise of questions and answers."""
-    if threshold_noise_scale is not None:
-        threshold_noise_scale = _check_scale("threshold_noise_scale", threshold_noise_scale)
-    n_asked, n_answered = noiseless.n_asked, noiseless.n_answered
-    if noiseless.n_classes == 1:
-        return replace(noiseless, epsilon=0.0, threshold=-math.inf)
     given = None
     if noise_scale is not None:
-        # Where nothing else is said, the questions get as much of mu**2 as the answers.
-        balanced = math.sqrt(n_asked / (2 * n_answered)) * noise_scale
-        given = (balanced if threshold_noise_scale is None else threshold_noise_scale, noise_scale)
-        if 0 in given:
-            return replace(noiseless, threshold_noise_scale=given[0], noise_scale=noise_scale)
-    elif math.isinf(epsilon):
-        return noiseless
+        asking = threshold_noise_scale if confident else 0.0
+        if asking is None:  # the questions get as much of mu**2 as the answers
+            asking = math.sqrt(n_asked / (2 * n_answered)) * noise_scale
+        if noise_scale == 0 or (confident and asking == 0):
+            return replace(noiseless, threshold_noise_scale=asking, noise_scale=noise_scale)
+        given = (asking, noise_scale)
 
     def scales(epsilon: float, delta: float) -> tuple[float, float]:
-        return _confident_scales(epsilon, delta, n_asked, n_answered, threshold_noise_scale)
+        if confident:
+            return _confident_scales(epsilon, delta, n_asked, n_answered, threshold_noise_scale)
+        return 0.0, _in_range(gnmax_noise_scale(epsilon, delta, n_answered))
 
     return _with_noise(noiseless, epsilon, delta, given, scales)
 

@@ -30,7 +30,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfairdp._base import dense
 from skfairdp._validation import check_option
-from skfairdp.accounting import PrivacyGuarantee, ReleaseEvent, compose
+from skfairdp.accounting import PrivacyGuarantee, ReleaseEvent, as_one_event, compose
 
 _ROWS = ("fitted", "new")
 _LABELS = "the labels y that steps behind the noise were fitted with"
@@ -103,12 +103,11 @@ def pipeline_guarantee(pipeline: Any, *, rows: str = "fitted") -> PrivacyGuarant
 
 def without_protection(guarantee: PrivacyGuarantee, reasons: list[str]) -> PrivacyGuarantee:
     """Write the receipt of a release whose guarantee something else has broken."""
-    seeds = tuple((ReleaseEvent(0.0, seed=e.seed), n) for e, n in guarantee.events if e.seed is not None)
     return replace(
         guarantee,
         epsilon=math.inf,
         delta=0.0,
-        events=((ReleaseEvent(math.inf), 1), *seeds),
+        events=as_one_event(ReleaseEvent(math.inf), guarantee.events),
         does_not_cover=tuple(dict.fromkeys((*reasons, *guarantee.does_not_cover))),
         mechanism=f"{guarantee.mechanism}, undone: {'; '.join(reasons)}",
     )
