@@ -163,7 +163,8 @@ def random_stream(random_state: "RandomState | RandomStream" = None) -> RandomSt
     if isinstance(random_state, np.random.Generator):
         return RandomStream(np.random.SeedSequence(random_state.integers(0, 2**32, size=4).tolist()))
     if isinstance(random_state, np.random.RandomState):
-        return RandomStream(np.random.SeedSequence(random_state.randint(0, 2**32, size=4, dtype=np.uint64).tolist()))
+        words = random_state.randint(0, 2**32, size=4, dtype=np.uint64)
+        return RandomStream(np.random.SeedSequence(words.tolist()))
     if isinstance(random_state, int | np.integer) and not isinstance(random_state, bool) and random_state >= 0:
         return RandomStream(np.random.SeedSequence(int(random_state)))
     raise ValueError(

@@ -249,9 +249,8 @@ def binary_vote_rdp(n_teachers: int, noise_scale: float, orders: ArrayLike = DEF
     powers = orders.reshape(-1, 1) - 1
     worst = np.zeros(orders.size)
     for here, there in ((t, u), (u, t)):
-        first, second = (
-            log_ndtr(x) + powers * (log_ndtr(x) - log_ndtr(y)) for x, y in ((here, there), (-here, -there))
-        )
+        first = log_ndtr(here) + powers * (log_ndtr(here) - log_ndtr(there))
+        second = log_ndtr(-here) + powers * (log_ndtr(-here) - log_ndtr(-there))
         worst = np.maximum(worst, np.logaddexp(first, second).max(axis=1))
     return worst.reshape(orders.shape) / (orders - 1)
 

@@ -197,15 +197,10 @@ class PrivacyGuarantee:
         return f"{level}{claim} for {self.neighbours}, {count}, by {self.mechanism}"
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><th scope='row'>{name}</th><td>{html.escape(self._cell(name))}</td></tr>"
-            for name in (*_SHOWN, "reproducible", "neighbours", "covers", "does_not_cover")
-        )
+        names = (*_SHOWN, "reproducible", "neighbours", "covers")
+        told = {**{name: str(getattr(self, name)) for name in names}, "does_not_cover": "; ".join(self.does_not_cover)}
+        rows = "".join(f"<tr><th scope='row'>{k}</th><td>{html.escape(v)}</td></tr>" for k, v in told.items())
         return f"<table><caption>{html.escape(str(self))}</caption><tbody>{rows}</tbody></table>"
-
-    def _cell(self, name: str) -> str:
-        value = getattr(self, name)
-        return "; ".join(value) if isinstance(value, tuple) else str(value)
 
 
 def _shown_value(value: Any) -> str:

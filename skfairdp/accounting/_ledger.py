@@ -19,7 +19,13 @@ from skfairdp._process import process_token
 from skfairdp._validation import check_delta, check_epsilon
 from skfairdp.accounting import _active_ledgers, _ledger_file
 from skfairdp.accounting._composition import repeated_seeds
-from skfairdp.accounting._guarantee import REPEATED_NOISE, PrivacyGuarantee, compose_counts, compose_parallel, events_of
+from skfairdp.accounting._guarantee import (
+    REPEATED_NOISE,
+    PrivacyGuarantee,
+    compose_counts,
+    compose_parallel,
+    events_of,
+)
 
 _NOTHING = PrivacyGuarantee(0.0, mechanism="nothing")
 

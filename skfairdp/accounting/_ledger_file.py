@@ -85,10 +85,15 @@ class SessionClosedError(RuntimeError):
 @contextmanager
 def ledger_transaction(path: str, *, durable: bool, write: bool = True) -> Iterator[sqlite3.Connection]:
     """Hold a lock on a ledger file; commit at the end, roll back on any exception."""
-    with _turn, _named_errors(path), closing(_connect_to_file(path)) as connection:
-        # EXTRA also syncs the folder, without which a power cut can bring a journal back and undo an entry.
-        connection.execute(f"PRAGMA synchronous = {'EXTRA' if durable else 'OFF'}")
-        with connection:  # commits, or rolls back
+    with _turn, _named_errors(path):
+        if not os.path.exists(path):
+            raise LedgerGoneError(f"The privacy ledger {path!r} is gone.")
+        # mode=rw never makes a file: a ledger that is gone must not come back empty.
+        uri = f"file:{quote(path)}?mode=rw"
+        connection = sqlite3.connect(uri, uri=True, timeout=_TIMEOUT, isolation_level=None)
+        with closing(connection), connection:  # commits or rolls back, then closes
+            # EXTRA also syncs the folder, without which a power cut can bring a journal back and undo an entry.
+            connection.execute(f"PRAGMA synchronous = {'EXTRA' if durable else 'OFF'}")
             connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
             yield connection
 
@@ -277,14 +282,6 @@ def recorded_releases(connection: sqlite3.Connection, records: str | None = None
 def read_guarantee(text: str) -> PrivacyGuarantee:
     """Read a guarantee from its JSON."""
     return PrivacyGuarantee.from_dict(json.loads(text))
-
-
-def _connect_to_file(path: str) -> sqlite3.Connection:
-    if not os.path.exists(path):
-        raise LedgerGoneError(f"The privacy ledger {path!r} is gone.")
-    # mode=rw never makes a file: a ledger that is gone must not come back empty.
-    uri = f"file:{quote(path)}?mode=rw"
-    return sqlite3.connect(uri, uri=True, timeout=_TIMEOUT, isolation_level=None)
 
 
 @contextmanager

@@ -67,7 +67,8 @@ class AliasTable:
             ties = np.flatnonzero(words == limits)
             if ties.size:
                 above[ties] = self._settle(cells[ties], stream)
-            np.take(outcomes, 2 * cells + above, out=part, mode="clip")  # "clip" writes to out without a second buffer
+            # "clip" writes to out without a second buffer.
+            np.take(outcomes, 2 * cells + above, out=part, mode="clip")
 
     def _settle(self, cells: np.ndarray, stream: RandomStream) -> np.ndarray:
         """Say which draws lie at or above their threshold when the first words tie."""

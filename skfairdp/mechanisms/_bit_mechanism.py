@@ -80,9 +80,8 @@ class BitMechanism(Mechanism):
     @cached_property
     def gain(self) -> np.ndarray:
         """``p - q``, from the integers: what is left of the difference of two bits."""
-        greater = self.one_to_one >= self.zero_to_one
-        high, low = np.maximum(self.one_to_one, self.zero_to_one), np.minimum(self.one_to_one, self.zero_to_one)
-        return np.where(greater, 1.0, -1.0) * ((high - low) / 2.0**64)
+        p, q = self.one_to_one, self.zero_to_one
+        return np.where(p >= q, 1.0, -1.0) * ((np.maximum(p, q) - np.minimum(p, q)) / 2.0**64)
 
     @cached_property
     def log_ratios(self) -> np.ndarray:
@@ -302,8 +301,9 @@ def bernoulli(n: int, count: int, stream: RandomStream) -> np.ndarray:
         raise ValueError(f"count must be an integer from 0 to 2**64; got {count!r}.")
     if count in (0, TWO_64):
         return np.full(n, count == TWO_64)
-    coin = np.array([count], dtype=np.uint64)  # a bit that is 1 with this probability, whatever it was
-    return _randomise_block(np.zeros((n, 1), dtype=np.uint8), BitMechanism(coin, coin), stream).view(bool).ravel()
+    chance = np.array([count], dtype=np.uint64)
+    coin = BitMechanism(chance, chance)  # of a bit that is 1 with this probability, whatever it was
+    return _randomise_block(np.zeros((n, 1), dtype=np.uint8), coin, stream).view(bool).ravel()
 
 
 # -- the protocols SUE, OUE and OME -----------------------------------------------------------------------------------
@@ -466,7 +466,8 @@ def ome_mechanism(epsilon: float, n_bits: int, randomization_factor: float | Non
     epsilon = check_epsilon(epsilon, allow_inf=False)
     x = epsilon / n_bits
     if randomization_factor is None:
-        return _protocol_mechanism(_ome_logits(x, math.log(largest_randomization_factor(epsilon, n_bits))), n_bits)
+        log_factor = math.log(largest_randomization_factor(epsilon, n_bits))
+        return _protocol_mechanism(_ome_logits(x, log_factor), n_bits)
     log_factor = _log_randomization_factor(randomization_factor)
     spent = _protocol_loss(_ome_logits(x, log_factor), n_bits)
     if spent > epsilon:

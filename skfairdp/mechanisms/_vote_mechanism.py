@@ -505,8 +505,8 @@ class VoteMechanism(Mechanism):
         pairs = []
         for most in dict.fromkeys(((self.n_voting + 1) // 2, self.n_voting)):
             first, second = np.zeros((2, self.n_asked, self.n_classes), dtype=np.int64)
-            first[:, 0], second[:, 0] = most, most - 1
-            first[:, -1], second[:, -1] = self.n_voting - most, self.n_voting - most + 1
+            first[:, 0], first[:, -1] = most, self.n_voting - most
+            second[:, 0], second[:, -1] = most - 1, self.n_voting - most + 1
             pairs.append((first, second))
         return pairs
 

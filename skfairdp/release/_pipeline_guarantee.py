@@ -224,10 +224,8 @@ def _walk_steps(step: Any, name: str, rows: str) -> _Findings:
             found.of_fitted_rows = [privacy] if rows == "fitted" else []
         else:
             found.of_given_rows = privacy
-    if rows == "fitted":
-        learned = _learned_without_noise(step)
-        if learned is not None:
-            found.reasons.append(_fitted_on_the_same(name, learned))
+    if rows == "fitted" and (learned := _learned_without_noise(step)) is not None:
+        found.reasons.append(_fitted_on_the_same(name, learned))
     if hasattr(step, "_taken_as_public"):
         found.conditions.append(f"{step._taken_as_public()} of {name!r}: they must not come from the protected rows")
     if found.of_given_rows is None and not found.of_fitted_rows:
@@ -290,9 +288,8 @@ def _fitted_on_the_same(name: str, learned: str) -> str:
 
 def _learned_without_noise(step: Any) -> str | None:
     """Name what a step has learned from the rows of its fit without noise; ``None`` if nothing."""
-    own = getattr(step, "_learned_in_clear", None)
-    if own is not None:
-        return own()
+    if hasattr(step, "_learned_in_clear"):
+        return step._learned_in_clear()
     if isinstance(step, OneHotEncoder | OrdinalEncoder):
         given = not isinstance(step.categories, str) and step.min_frequency is None and step.max_categories is None
         return None if given and getattr(step, "drop", None) is None else "categories"
