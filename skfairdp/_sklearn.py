@@ -13,20 +13,6 @@ from sklearn.utils._param_validation import HasMethods, Interval, Options, StrOp
 from sklearn.utils.validation import _check_feature_names_in as check_feature_names_in
 from sklearn.utils.validation import _check_sample_weight as check_sample_weight
 
-__all__ = [
-    "ROUTED_METHODS",
-    "HasMethods",
-    "Interval",
-    "Options",
-    "StrOptions",
-    "check_feature_names_in",
-    "check_sample_weight",
-    "fit_context",
-    "metadata_request",
-    "routing_enabled",
-    "safe_indexing",
-]
-
 
 def routing_enabled() -> bool:
     """Whether scikit-learn passes metadata on."""

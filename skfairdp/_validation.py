@@ -8,7 +8,7 @@ import difflib
 import math
 import sys
 import warnings
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
@@ -22,27 +22,35 @@ _MOST_VOTES = 2**20  # counts times the finest grid of the vote noise stay exact
 _MOST_NUMBERS = 20  # different numbers in a sensitive column; with more it is a measurement rather than a set of groups
 
 
+def check_number(value: Any, name: str, allowed: str, is_allowed: Callable[[float], bool]) -> float:
+    """Return ``value`` as a float if it is a number that is allowed, or say in words what is."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be {allowed}; got {value!r} of type {type(value).__name__}.")
+    if not is_allowed(float(value)):
+        raise ValueError(f"{name} must be {allowed}; got {value!r}.")
+    return float(value)
+
+
+def check_option(value: Any, name: str, options: Sequence[str]) -> str:
+    """Return ``value`` if it is one of the options, or say which there are."""
+    if value not in options:
+        raise ValueError(f"{name} must be one of {options}; got {value!r}.")
+    return value
+
+
 def check_epsilon(epsilon: Any, *, name: str = "epsilon", allow_inf: bool = True, allow_zero: bool = False) -> float:
     """Return ``epsilon`` as a float, or say what is wrong with it."""
     lower = "0 or more" if allow_zero else "greater than 0"
     allowed = f"a number {lower}" + (" (infinity switches the noise off)" if allow_inf else " and finite")
-    if isinstance(epsilon, bool) or not isinstance(epsilon, Real):
-        raise TypeError(f"{name} must be {allowed}; got {epsilon!r} of type {type(epsilon).__name__}.")
-    value = float(epsilon)
-    if math.isnan(value) or value < 0 or (value == 0 and not allow_zero) or (math.isinf(value) and not allow_inf):
-        raise ValueError(f"{name} must be {allowed}; got {epsilon!r}.")
-    return value
+    return check_number(
+        epsilon, name, allowed, lambda e: (e > 0 or (e == 0 and allow_zero)) and (e < math.inf or allow_inf)
+    )
 
 
 def check_delta(delta: Any, *, name: str = "delta", allow_zero: bool = False) -> float:
     """Return ``delta`` as a float in (0, 1), or [0, 1) when zero is allowed."""
     allowed = f"a probability in {'[0, 1)' if allow_zero else '(0, 1)'}"
-    if isinstance(delta, bool) or not isinstance(delta, Real):
-        raise TypeError(f"{name} must be {allowed}; got {delta!r} of type {type(delta).__name__}.")
-    value = float(delta)
-    if not (0 < value < 1 or (allow_zero and value == 0)):
-        raise ValueError(f"{name} must be {allowed}; got {delta!r}.")
-    return value
+    return check_number(delta, name, allowed, lambda d: 0 < d < 1 or (d == 0 and allow_zero))
 
 
 def check_count(value: Any, name: str, least: int = 1, most: int | None = None) -> int:
@@ -162,19 +170,16 @@ def _sensitive_columns(values: Any, name: str) -> dict[str, Any]:
         raise ValueError(f"{name} is missing: give one value per row (a list, array, Series or DataFrame).")
     if isinstance(values, str | bytes) or np.isscalar(values):
         raise TypeError(f"{name} must hold one value per row; got the single value {values!r}.")
-    columns: dict[str, Any]
+    columns: list[tuple[str, Any]]
     if isinstance(values, pd.DataFrame):
-        columns = {str(column): values.iloc[:, j] for j, column in enumerate(values.columns)}
-        n_given = values.shape[1]
+        columns = [(str(column), values.iloc[:, j]) for j, column in enumerate(values.columns)]
     elif isinstance(values, Mapping):
-        columns = {str(column): _object_column(list(v)) for column, v in values.items()}
-        n_given = len(values)
+        columns = [(str(column), _object_column(list(v))) for column, v in values.items()]
     elif isinstance(values, pd.Series | pd.Index | pd.api.extensions.ExtensionArray):
         label = getattr(values, "name", None)
         return {name if label is None else str(label): pd.Series(values)}
     elif hasattr(values, "get_columns"):  # polars DataFrame
-        columns = {column.name: _object_column(column.to_list()) for column in values.get_columns()}
-        n_given = len(columns)
+        columns = [(column.name, _object_column(column.to_list())) for column in values.get_columns()]
     elif type(values).__module__.split(".")[0] == "polars":  # polars Series
         return {values.name or name: _object_column(values.to_list())}
     elif isinstance(values, np.ndarray):
@@ -189,11 +194,12 @@ def _sensitive_columns(values: Any, name: str) -> dict[str, Any]:
                 rows[i, :] = item
             return _sensitive_columns_of_array(rows, name)
         return {name: _object_column(items)}
-    if n_given == 0:
+    if not columns:
         raise ValueError(f"{name} has no column; give at least one.")
-    if len(columns) != n_given:
-        raise ValueError(f"{name} has two columns of the same name; names given: {list(map(str, values))}.")
-    return columns
+    named = dict(columns)
+    if len(named) != len(columns):
+        raise ValueError(f"{name} has two columns of the same name; names given: {[column for column, _ in columns]}.")
+    return named
 
 
 def _sensitive_columns_of_array(values: np.ndarray, name: str) -> dict[str, Any]:
@@ -208,9 +214,7 @@ def _sensitive_columns_of_array(values: np.ndarray, name: str) -> dict[str, Any]
 
 def _object_column(items: list[Any]) -> np.ndarray:
     """Make an object array of a list without looking into tuples."""
-    column = np.empty(len(items), dtype=object)
-    column[:] = items if not any(isinstance(item, tuple) for item in items) else pd.Series(items, dtype=object)
-    return column
+    return pd.Series(items, dtype=object).to_numpy()
 
 
 def _index_columns(columns: dict[str, Any], name: str) -> SensitiveGroups:
@@ -237,7 +241,8 @@ def _index_column(values: Any, column: str, name: str) -> tuple[np.ndarray, tupl
             f"{name} has missing values: column {column!r}, {missing.size} of {len(positions)} rows, the first at row "
             f"{missing[0]}. Drop these rows, or give missing values a label of their own."
         )
-    found: list[Any] = [_plain_label(label) for label in uniques]
+    # NumPy scalars become the Python values that a person would write.
+    found: list[Any] = [label.item() if isinstance(label, np.generic) else label for label in uniques]
     if len(found) > _MOST_NUMBERS and all(isinstance(label, Real) for label in found):
         warnings.warn(
             f"{name}: column {column!r} holds {len(found)} different numbers, and each of them is a group of its own. "
@@ -270,11 +275,6 @@ def _distinct_values(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return found, positions
     occurs = np.bincount(values) > 0
     return np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[values]
-
-
-def _plain_label(label: Any) -> Hashable:
-    """Return NumPy scalars as the Python values a person would write."""
-    return label.item() if isinstance(label, np.generic) else label
 
 
 def check_votes(votes: Any, *, name: str = "votes", least_classes: int = 1, whole: bool = False) -> np.ndarray:

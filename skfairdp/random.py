@@ -16,7 +16,7 @@ cost infinity.
 
 import hashlib
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -40,12 +40,12 @@ class SeedIdentity:
     seed : str
         A fingerprint of the seed.
     stream : str
-        Which stream that was started from it: one stream never draws a word twice, and two streams from the same
-        seed draw the same words.
+        Which stream that was started from it, by default a new one: one stream never draws a word twice, and two
+        streams from the same seed draw the same words.
     """
 
     seed: str
-    stream: str
+    stream: str = field(default_factory=lambda: os.urandom(8).hex())
 
 
 class RandomStream:
@@ -75,19 +75,15 @@ class RandomStream:
 
     def __init__(self, seed_sequence: np.random.SeedSequence | None = None):
         self.secure = seed_sequence is None
-        self.identity = (
-            None if seed_sequence is None else SeedIdentity(_seed_fingerprint(seed_sequence), os.urandom(8).hex())
-        )
+        self.identity = None if seed_sequence is None else SeedIdentity(_seed_fingerprint(seed_sequence))
         self._token = process_token()
         self._generator = np.random.Generator(np.random.PCG64DXSM(seed_sequence))
 
     def __reduce__(self) -> tuple:
         self._wake()
-        return (
-            (RandomStream, ())
-            if self.identity is None
-            else (_copy_of_stream, (self.identity, self._token, self._generator))
-        )
+        if self.identity is None:
+            return RandomStream, ()
+        return _copy_of_stream, (self.identity.seed, self._token, self._generator)
 
     def _wake(self) -> None:
         """Start anew in a forked child: its parent goes on with the words that both remember."""
@@ -128,15 +124,14 @@ class RandomStream:
         if self.secure:
             return [RandomStream() for _ in range(n)]
         words = self.uint64(4 * n).reshape(n, 4)
-        return [RandomStream(np.random.SeedSequence([int(word) for word in row])) for row in words]
+        return [RandomStream(np.random.SeedSequence(row)) for row in words.tolist()]
 
 
-def _copy_of_stream(identity: SeedIdentity, token: bytes, generator: np.random.Generator) -> RandomStream:
+def _copy_of_stream(seed: str, token: bytes, generator: np.random.Generator) -> RandomStream:
     """Make the copy of a seeded stream: it goes on in the same process, and starts anew in another one."""
     stream = RandomStream()
     if token == process_token():
-        stream.secure, stream.identity = False, SeedIdentity(identity.seed, os.urandom(8).hex())
-        stream._generator = generator
+        stream.secure, stream.identity, stream._generator = False, SeedIdentity(seed), generator
     return stream
 
 
@@ -163,15 +158,13 @@ def random_stream(random_state: "RandomState | RandomStream" = None) -> RandomSt
     """
     if isinstance(random_state, RandomStream):
         return random_state
-    if random_state is None:
-        return RandomStream()
-    if isinstance(random_state, np.random.SeedSequence):
+    if random_state is None or isinstance(random_state, np.random.SeedSequence):
         return RandomStream(random_state)
     if isinstance(random_state, np.random.Generator):
-        return RandomStream(np.random.SeedSequence([int(w) for w in random_state.integers(0, 2**32, size=4)]))
+        return RandomStream(np.random.SeedSequence(random_state.integers(0, 2**32, size=4).tolist()))
     if isinstance(random_state, np.random.RandomState):
         words = random_state.randint(0, 2**32, size=4, dtype=np.uint64)
-        return RandomStream(np.random.SeedSequence([int(w) for w in words]))
+        return RandomStream(np.random.SeedSequence(words.tolist()))
     if isinstance(random_state, int | np.integer) and not isinstance(random_state, bool) and random_state >= 0:
         return RandomStream(np.random.SeedSequence(int(random_state)))
     raise ValueError(

@@ -56,5 +56,5 @@ __all__ = [
 # For other folders of skfairdp; not public.
 from skfairdp.accounting._active_ledgers import carried_ledgers, charge_release, receive_ledgers
 from skfairdp.accounting._gnmax_accounting import REPLACE_ONE, VOTES_COVER, VOTES_DO_NOT_COVER
-from skfairdp.accounting._guarantee import ONE_RELEASE, REFUSED_TABLES, REPLACE_ONE_RECORD, TRAINING_DATA
+from skfairdp.accounting._guarantee import ONE_RELEASE, REFUSED_TABLES, REPLACE_ONE_RECORD, TRAINING_DATA, as_one_event
 from skfairdp.accounting._renyi_accounting import DEFAULT_ORDERS

@@ -153,9 +153,8 @@ def _dismiss_session(session: Session, marker: str, error: _ledger_file.SessionC
     """Forget a session that cannot be charged because it has ended; refuse the release if it has not ended."""
     if session in _entered or (os.path.exists(marker) and _is_alive(marker)):
         raise RuntimeError(f"{error} It is still active; nothing was released.") from error
-    if marker:
-        with suppress(FileNotFoundError):
-            os.unlink(marker)  # its process was killed, and its file removed
+    with suppress(FileNotFoundError):
+        os.unlink(marker)  # if there is one: its process was killed, and its file removed
     host = _received.pop(session, None)
     here = socket.gethostname()
     if host not in (None, here) and not error.known:

@@ -22,7 +22,7 @@ descriptions can be smaller; advanced composition and Renyi accounting lie above
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -102,15 +102,6 @@ class ReleaseEvent:
 Events = tuple[tuple[ReleaseEvent, int], ...]
 
 
-def merge_events(counted: Iterable[tuple[Events, int]]) -> Counter[ReleaseEvent]:
-    """Add up how often each event occurs, given lists of events and how often each list occurs."""
-    total: Counter[ReleaseEvent] = Counter()
-    for events, times in counted:
-        for event, n in events:
-            total[event] += n * times
-    return total
-
-
 def repeated_seeds(events: Iterable[ReleaseEvent]) -> set[str]:
     """Return the seeds from which more than one stream was started, so that the same noise was drawn twice."""
     streams: dict[str, set[str]] = {}
@@ -118,16 +109,6 @@ def repeated_seeds(events: Iterable[ReleaseEvent]) -> set[str]:
         if event.seed is not None:
             streams.setdefault(event.seed.seed, set()).add(event.seed.stream)
     return {seed for seed, started in streams.items() if len(started) > 1}
-
-
-def repeats_noise(events: Iterable[ReleaseEvent]) -> bool:
-    """Tell whether two of the events drew the same noise."""
-    return bool(repeated_seeds(events))
-
-
-def with_seed(events: Events, seed: SeedIdentity | None) -> Events:
-    """Say of every event that its noise came from this seed."""
-    return tuple((replace(event, seed=seed), n) for event, n in events)
 
 
 # -- what it costs together -------------------------------------------------------------------------------------------
@@ -147,7 +128,7 @@ def composed_price(events: Counter[ReleaseEvent], delta: float | None = None) ->
     Without a ``delta`` the deltas of all events that are not Gaussian are added to the largest delta of those
     that are. Events that repeat their noise cost infinity.
     """
-    if repeats_noise(events):
+    if repeated_seeds(events):
         return math.inf, 0.0
     parts = _Parts.of(events)
     if delta is None:
@@ -167,7 +148,7 @@ def events_fit_budget(events: Counter[ReleaseEvent], epsilon: float, delta: floa
     """Tell whether these events together stay within an (epsilon, delta)."""
     if math.isinf(epsilon):
         return True
-    if repeats_noise(events):
+    if repeated_seeds(events):
         return False
     parts = _Parts.of(events)
     epsilon *= 1 + _ROUNDING
@@ -205,9 +186,8 @@ class _Parts:
 
     def epsilon(self, delta: float) -> float:
         """Return the least epsilon that is proved at ``delta``."""
-        bounds = [self.summed_epsilon] if self.summed_delta <= delta * (1 + _ROUNDING) else []
-        bounds.append(self._epsilon_by_profile(delta))
-        return min(bounds)
+        summed = self.summed_epsilon if self.summed_delta <= delta * (1 + _ROUNDING) else math.inf
+        return min(summed, self._epsilon_by_profile(delta))
 
     def _epsilon_by_profile(self, delta: float) -> float:
         left = -math.expm1(math.log1p(-delta) - self.log_survival) if delta < 1 else 0.0

@@ -13,15 +13,14 @@ Theorem 2 of DPNR (Lyu, He and Li, 2020), whose printed proof has a gap.
 import math
 from dataclasses import replace
 from numbers import Real
-from typing import Any, Literal
+from typing import Literal, get_args
 
-from skfairdp._validation import check_count, check_epsilon
-from skfairdp.accounting._composition import Events, ReleaseEvent
-from skfairdp.accounting._guarantee import PrivacyGuarantee
+from skfairdp._validation import check_count, check_epsilon, check_option
+from skfairdp.accounting._composition import ReleaseEvent
+from skfairdp.accounting._guarantee import PrivacyGuarantee, as_one_event
 
 Mask = Literal["secret", "visible", "data-dependent"]
 
-_MASKS = ("secret", "visible", "data-dependent")
 _LENGTH = "how many words a text has"
 _WHOLE_RECORD = "the text as a whole: with every word replaced, dropout amplifies practically nothing"
 
@@ -129,8 +128,7 @@ def amplify_by_dropout(
     """
     if not isinstance(guarantee, PrivacyGuarantee):
         raise TypeError(f"guarantee must be a PrivacyGuarantee; got {guarantee!r}.")
-    if mask not in _MASKS:
-        raise ValueError(f"mask must be one of {_MASKS}; got {mask!r}.")
+    check_option(mask, "mask", get_args(Mask))
     masked = all_masked_probability(rate, n_changed, n_words, fixed_count)
     by_word = guarantee.unit == "word"
     if by_word and mask == "data-dependent":
@@ -138,38 +136,33 @@ def amplify_by_dropout(
             "mask='data-dependent' needs a record-level guarantee: when one word changes, the mask may change "
             "anywhere, and a guarantee for single words says nothing about that."
         )
-    secret = mask == "secret"
+    if mask != "secret":
+        rate = masked = 0.0  # a mask that somebody sees, or that depends on the text, hides nothing
     if by_word:
-        epsilon, delta = _word_level(guarantee, rate, n_words, fixed_count, secret)
+        epsilon, delta = _word_level(guarantee, rate, n_words, fixed_count)
         # Change one word after the other: losses add up, and each delta grows by the losses that follow it.
         if delta > 0:
             delta = math.fsum(delta * math.exp(min(i * epsilon, 700.0)) for i in range(n_changed))
         epsilon *= n_changed
-    elif secret:
-        epsilon, delta = _amplified_epsilon(guarantee.epsilon, masked), (1 - masked) * guarantee.delta
     else:
-        epsilon, delta = guarantee.epsilon, guarantee.delta
+        epsilon, delta = _amplified_epsilon(guarantee.epsilon, masked), (1 - masked) * guarantee.delta
     if delta >= 1:
         epsilon, delta = math.inf, 0.0
     words = "one word" if n_changed == 1 else f"{n_changed} words"
     length = "the same length" if n_words is None else f"{n_words} words"
     claim = guarantee.published_epsilon
-    changed: dict[str, Any] = {
-        "mechanism": f"word dropout + {guarantee.mechanism}",
-        "unit": "word",
-        "neighbours": f"two texts of {length} that differ in {words}",
-        "published_epsilon": claim if claim is None or not secret else _amplified_epsilon(claim, masked),
-        "events": _one_event(guarantee, epsilon, delta),
-        "covers": f"{words} of a text, in {guarantee.covers}",
-        "does_not_cover": tuple(dict.fromkeys((*guarantee.does_not_cover, _LENGTH, _WHOLE_RECORD))),
-    }
-    return replace(guarantee, epsilon=epsilon, delta=delta, **changed)
-
-
-def _one_event(guarantee: PrivacyGuarantee, epsilon: float, delta: float) -> Events:
-    """Describe an amplified release by its price alone; the seeds of its noise are still the same."""
-    seeds = {event.seed for event, _ in guarantee.events or () if event.seed is not None}
-    return ((ReleaseEvent(epsilon, delta), 1), *((ReleaseEvent(0.0, seed=seed), 1) for seed in seeds))
+    return replace(
+        guarantee,
+        epsilon=epsilon,
+        delta=delta,
+        mechanism=f"word dropout + {guarantee.mechanism}",
+        unit="word",
+        neighbours=f"two texts of {length} that differ in {words}",
+        published_epsilon=None if claim is None else _amplified_epsilon(claim, masked),
+        events=as_one_event(ReleaseEvent(epsilon, delta), guarantee.events),  # described by its price alone
+        covers=f"{words} of a text, in {guarantee.covers}",
+        does_not_cover=tuple(dict.fromkeys((*guarantee.does_not_cover, _LENGTH, _WHOLE_RECORD))),
+    )
 
 
 def all_masked_probability(rate: float, n_changed: int, n_words: int | None, fixed_count: bool) -> float:
@@ -193,12 +186,10 @@ def _amplified_epsilon(epsilon: float, masked: float) -> float:
 
 
 def _word_level(
-    guarantee: PrivacyGuarantee, rate: float, n_words: int | None, fixed_count: bool, secret: bool
+    guarantee: PrivacyGuarantee, rate: float, n_words: int | None, fixed_count: bool
 ) -> tuple[float, float]:
     """Price one changed word of a release that is itself private for single words only."""
     masked = all_masked_probability(rate, 1, n_words, fixed_count)
-    if not secret:
-        return guarantee.epsilon, guarantee.delta
     if not fixed_count:
         return _amplified_epsilon(guarantee.epsilon, masked), (1 - masked) * guarantee.delta
     if not guarantee.pure or math.isinf(guarantee.epsilon):

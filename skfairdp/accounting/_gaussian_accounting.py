@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import erfcx, log_ndtr
 
-from skfairdp._validation import check_delta, check_epsilon
+from skfairdp._validation import check_delta, check_epsilon, check_number
 
 _LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
 _SQRT_HALF_PI = math.sqrt(math.pi / 2)
@@ -213,11 +213,7 @@ def gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> fl
 
 def check_mu(mu: Any) -> float:
     """Return ``mu`` as a float of at least 0, or say what is wrong with it."""
-    if isinstance(mu, bool) or not isinstance(mu, int | float | np.integer | np.floating):
-        raise TypeError(f"mu must be a number of at least 0; got {mu!r} of type {type(mu).__name__}.")
-    if not mu >= 0:
-        raise ValueError(f"mu must be a number of at least 0; got {mu!r}.")
-    return float(mu)
+    return check_number(mu, "mu", "a number of at least 0", lambda value: value >= 0)
 
 
 def _log_delta(epsilon: Any, mu: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import log_ndtr, logsumexp
 
-from skfairdp._validation import check_count, check_delta, check_epsilon, check_votes
+from skfairdp._validation import check_count, check_delta, check_votes
 from skfairdp.accounting._composition import ReleaseEvent
-from skfairdp.accounting._gaussian_accounting import gaussian_epsilon, gaussian_mu
+from skfairdp.accounting._gaussian_accounting import gaussian_epsilon, gaussian_sigma
 from skfairdp.accounting._guarantee import PrivacyGuarantee
 from skfairdp.accounting._renyi_accounting import DEFAULT_ORDERS, check_orders, renyi_epsilon
 
@@ -92,13 +92,8 @@ def gnmax_noise_scale(epsilon: float, delta: float, n_queries: int, *, sensitivi
     74.612633
     """
     n_queries = check_count(n_queries, "n_queries", 0)
-    mu = gaussian_mu(check_epsilon(epsilon), delta)
-    if math.isinf(mu) or n_queries == 0:
-        return 0.0
-    scale = sensitivity * math.sqrt(n_queries) / mu
-    while gnmax_mu(n_queries, scale, sensitivity=sensitivity) > mu:
-        scale = math.nextafter(scale, math.inf)
-    return scale
+    scale = gaussian_sigma(epsilon, delta, sensitivity * math.sqrt(max(n_queries, 1)))
+    return scale if n_queries > 0 else 0.0
 
 
 def gnmax_guarantee(
@@ -143,13 +138,10 @@ def gnmax_guarantee(
     """
     if labels not in ("soft", "hard"):
         raise ValueError(f"labels must be 'soft' or 'hard'; got {labels!r}.")
-    mu = gnmax_mu(n_queries, noise_scale)
-    delta = check_delta(delta)
-    epsilon = gaussian_epsilon(delta, mu)
+    mu, by_labels = gnmax_mu(n_queries, noise_scale), math.inf
     if labels == "hard" and n_classes == 2 and n_teachers is not None and 0 < mu < math.inf:
-        rdp = n_queries * binary_vote_rdp(n_teachers, noise_scale)
-        epsilon = min(epsilon, renyi_epsilon(rdp, delta))
-    return _vote_guarantee(epsilon, delta, mu, f"noisy votes, {labels} labels", n_queries, neighbours)
+        by_labels = renyi_epsilon(n_queries * binary_vote_rdp(n_teachers, noise_scale), delta)
+    return _vote_guarantee(mu, delta, labels, n_queries, neighbours, by_labels)
 
 
 def confident_gnmax_mu(n_asked: int, n_answered: int, threshold_scale: float, noise_scale: float) -> float:
@@ -213,9 +205,7 @@ def confident_gnmax_guarantee(
     2.184069
     """
     mu = confident_gnmax_mu(n_asked, n_answered, threshold_scale, noise_scale)
-    delta = check_delta(delta)
-    epsilon = gaussian_epsilon(delta, mu)
-    return _vote_guarantee(epsilon, delta, mu, "noisy votes, confident labels", n_answered, neighbours)
+    return _vote_guarantee(mu, delta, "confident", n_answered, neighbours)
 
 
 def binary_vote_rdp(n_teachers: int, noise_scale: float, orders: ArrayLike = DEFAULT_ORDERS) -> np.ndarray:
@@ -256,22 +246,23 @@ def binary_vote_rdp(n_teachers: int, noise_scale: float, orders: ArrayLike = DEF
     # d and d + 2 for every margin d; the opposite step is the same pair seen from the other class.
     margins = np.arange(-n_teachers, n_teachers - 1, 2)
     t, u = (margins / (math.sqrt(2) * noise_scale), (margins + 2) / (math.sqrt(2) * noise_scale))
-    worst = np.full(orders.size, -math.inf)
-    for p, p_neighbour, q, q_neighbour in ((t, u, -t, -u), (u, t, -u, -t)):
-        ratio_p = log_ndtr(p) - log_ndtr(p_neighbour)
-        ratio_q = log_ndtr(q) - log_ndtr(q_neighbour)
-        powers = orders.reshape(-1, 1) - 1
-        moments = np.logaddexp(log_ndtr(p) + powers * ratio_p, log_ndtr(q) + powers * ratio_q)
-        worst = np.maximum(worst, moments.max(axis=1))
-    return np.maximum(worst.reshape(orders.shape), 0.0) / (orders - 1)
+    powers = orders.reshape(-1, 1) - 1
+    worst = np.zeros(orders.size)
+    for here, there in ((t, u), (u, t)):
+        first = log_ndtr(here) + powers * (log_ndtr(here) - log_ndtr(there))
+        second = log_ndtr(-here) + powers * (log_ndtr(-here) - log_ndtr(-there))
+        worst = np.maximum(worst, np.logaddexp(first, second).max(axis=1))
+    return worst.reshape(orders.shape) / (orders - 1)
 
 
 def _vote_guarantee(
-    epsilon: float, delta: float, mu: float, mechanism: str, releases: int, neighbours: str
+    mu: float, delta: float, labels: str, releases: int, neighbours: str, by_labels: float = math.inf
 ) -> PrivacyGuarantee:
+    """Write the receipt of noisy counts, whose labels may have a lesser epsilon."""
+    epsilon = min(gaussian_epsilon(check_delta(delta), mu), by_labels)
     return PrivacyGuarantee.of(
         ReleaseEvent(epsilon, 0.0 if mu == 0 or math.isinf(mu) else delta, gaussian_mu=mu),
-        mechanism=mechanism,
+        mechanism=f"noisy votes, {labels} labels",
         neighbours=neighbours,
         releases=max(releases, 1),
         covers=VOTES_COVER,

@@ -12,14 +12,7 @@ from dataclasses import KW_ONLY, dataclass, fields, replace
 from typing import Any
 
 from skfairdp._validation import check_count, check_delta, check_epsilon
-from skfairdp.accounting._composition import (
-    Events,
-    ReleaseEvent,
-    composed_price,
-    merge_events,
-    repeats_noise,
-    with_seed,
-)
+from skfairdp.accounting._composition import Events, ReleaseEvent, composed_price, repeated_seeds
 from skfairdp.random import SeedIdentity
 
 ONE_RELEASE = "one release of each record; releasing the same record again costs again"
@@ -83,28 +76,31 @@ class PrivacyGuarantee:
     neighbours: str = "any two records"
     releases: int = 1
     published_epsilon: float | None = None
-    events: Events | None = None
+    events: Events = ()
     covers: str = "the released values and everything computed from them alone"
     does_not_cover: tuple[str, ...] = (ONE_RELEASE, TRAINING_DATA)
 
     def __post_init__(self) -> None:
-        self._keep("epsilon", check_epsilon(self.epsilon, allow_zero=True))
-        self._keep("delta", check_delta(self.delta, allow_zero=True))
+        keep = object.__setattr__  # the only way to normalise a field of a frozen dataclass
+        keep(self, "epsilon", check_epsilon(self.epsilon, allow_zero=True))
+        keep(self, "delta", check_delta(self.delta, allow_zero=True))
         if self.published_epsilon is not None:
             published = check_epsilon(self.published_epsilon, name="published_epsilon", allow_zero=True)
-            self._keep("published_epsilon", published)
-        if self.events is None:
-            self._keep("events", ((ReleaseEvent(self.epsilon, self.delta), 1),))
+            keep(self, "published_epsilon", published)
+        if not self.events:
+            keep(self, "events", ((ReleaseEvent(self.epsilon, self.delta), 1),))
         for name in ("mechanism", "neighbours", "covers"):
             if not isinstance(getattr(self, name), str):
                 raise TypeError(f"{name} must be a str; got {getattr(self, name)!r}.")
         if self.unit not in ("record", "word"):
             raise ValueError(f"unit must be 'record' or 'word'; got {self.unit!r}.")
-        self._keep("releases", check_count(self.releases, "releases"))
+        keep(self, "releases", check_count(self.releases, "releases"))
         if isinstance(self.does_not_cover, str):
             raise TypeError(f"does_not_cover must be a tuple of sentences; got one str {self.does_not_cover!r}.")
         scope = tuple(self.does_not_cover)
-        self._keep("does_not_cover", (*scope, KNOWN_SEED) if self.reproducible and KNOWN_SEED not in scope else scope)
+        if self.reproducible and KNOWN_SEED not in scope:
+            scope = (*scope, KNOWN_SEED)
+        keep(self, "does_not_cover", scope)
 
     @classmethod
     def of(cls, event: ReleaseEvent, **words: Any) -> "PrivacyGuarantee":
@@ -131,10 +127,8 @@ class PrivacyGuarantee:
         PrivacyGuarantee
         """
         scope = tuple(sentence for sentence in self.does_not_cover if sentence != KNOWN_SEED)
-        return replace(self, events=with_seed(self._events, seed), does_not_cover=scope)
-
-    def _keep(self, name: str, value: Any) -> None:
-        object.__setattr__(self, name, value)  # the only way to normalise a field of a frozen dataclass
+        events = tuple((replace(event, seed=seed), n) for event, n in self.events)
+        return replace(self, events=events, does_not_cover=scope)
 
     @property
     def pure(self) -> bool:
@@ -144,22 +138,18 @@ class PrivacyGuarantee:
     @property
     def reproducible(self) -> bool:
         """Whether noise came from a seed; if so, it protects nobody who knows the seed."""
-        return any(event.seed is not None for event, _ in self._events)
+        return any(event.seed is not None for event, _ in self.events)
 
     @property
     def gaussian_mu(self) -> float | None:
         """Sensitivity over noise scale of all events together, where all of them are Gaussian."""
-        mus = [(event.gaussian_mu, n) for event, n in self._events]
+        mus = [(event.gaussian_mu, n) for event, n in self.events]
         return None if any(mu is None for mu, _ in mus) else math.sqrt(math.fsum(n * mu**2 for mu, n in mus))  # type: ignore[operator]
 
     @property
     def sampling_error(self) -> float:
         """Total variation distance between the samplers that ran and the Gaussians of ``gaussian_mu``."""
-        return min(math.fsum(n * event.sampling_error for event, n in self._events), math.nextafter(1, 0))
-
-    @property
-    def _events(self) -> Events:
-        return self.events or ()
+        return min(math.fsum(n * event.sampling_error for event, n in self.events), math.nextafter(1, 0))
 
     def repeat(self, times: int) -> "PrivacyGuarantee":
         """Price ``times`` such releases of the same records, each with fresh noise.
@@ -180,7 +170,7 @@ class PrivacyGuarantee:
         """Return the fields as values that JSON knows; an infinite epsilon becomes the string ``"inf"``."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         values["does_not_cover"] = list(values["does_not_cover"])
-        values["events"] = [{**event.to_dict(), "times": n} for event, n in self._events]
+        values["events"] = [{**event.to_dict(), "times": n} for event, n in self.events]
         values["reproducible"] = self.reproducible  # said by the events too; here for people who read the file
         return {name: str(v) if isinstance(v, float) and math.isinf(v) else v for name, v in values.items()}
 
@@ -207,15 +197,10 @@ class PrivacyGuarantee:
         return f"{level}{claim} for {self.neighbours}, {count}, by {self.mechanism}"
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><th scope='row'>{name}</th><td>{html.escape(self._cell(name))}</td></tr>"
-            for name in (*_SHOWN, "reproducible", "neighbours", "covers", "does_not_cover")
-        )
+        names = (*_SHOWN, "reproducible", "neighbours", "covers")
+        told = {**{name: str(getattr(self, name)) for name in names}, "does_not_cover": "; ".join(self.does_not_cover)}
+        rows = "".join(f"<tr><th scope='row'>{k}</th><td>{html.escape(v)}</td></tr>" for k, v in told.items())
         return f"<table><caption>{html.escape(str(self))}</caption><tbody>{rows}</tbody></table>"
-
-    def _cell(self, name: str) -> str:
-        value = getattr(self, name)
-        return "; ".join(value) if isinstance(value, tuple) else str(value)
 
 
 def _shown_value(value: Any) -> str:
@@ -277,7 +262,7 @@ def compose_counts(counts: Counter[PrivacyGuarantee], *, delta: float | None = N
     return _composed_receipt(
         list(counts),
         *composed_price(events, delta),
-        events,
+        tuple(events.items()),
         releases=sum(g.releases * n for g, n in counts.items()),
         claim=math.fsum(_claimed_epsilon(g) * n for g, n in counts.items()),
     )
@@ -285,30 +270,45 @@ def compose_counts(counts: Counter[PrivacyGuarantee], *, delta: float | None = N
 
 def events_of(counts: Counter[PrivacyGuarantee]) -> Counter[ReleaseEvent]:
     """Return what ran, and how often, behind guarantees that are given with how often each occurred."""
-    return merge_events((g.events or (), n) for g, n in counts.items())
+    total: Counter[ReleaseEvent] = Counter()
+    for guarantee, times in counts.items():
+        for event, n in guarantee.events:
+            total[event] += n * times
+    return total
+
+
+def as_one_event(event: ReleaseEvent, others: Iterable[tuple[ReleaseEvent, int]]) -> Events:
+    """Let one event stand for others; their seeds are kept, because noise that is drawn twice gives records away."""
+    seeds = dict.fromkeys(other.seed for other, _ in others if other.seed is not None)
+    return ((event, 1), *((ReleaseEvent(0.0, seed=seed), 1) for seed in seeds))
 
 
 def _composed_receipt(
     every: Sequence[PrivacyGuarantee],
     epsilon: float,
     delta: float,
-    events: Counter[ReleaseEvent],
+    events: Events,
     *,
     releases: int,
     claim: float,
 ) -> PrivacyGuarantee:
     """Write the receipt of several releases."""
-    words = _words_of_composition(every)
-    if repeats_noise(events):
+    neighbours = list(dict.fromkeys(g.neighbours for g in every))
+    scope = [sentence for g in every for sentence in g.does_not_cover]
+    if repeated_seeds(event for event, _ in events):
         epsilon, delta = math.inf, 0.0
-        words["does_not_cover"] = tuple(dict.fromkeys((*words["does_not_cover"], REPEATED_NOISE)))
+        scope.append(REPEATED_NOISE)
     return PrivacyGuarantee(
         epsilon,
         delta,
+        mechanism=" + ".join(dict.fromkeys(g.mechanism for g in every)),
+        unit="word" if any(g.unit == "word" for g in every) else "record",
+        neighbours=neighbours[0] if len(neighbours) == 1 else "pairs that are all of: " + "; ".join(neighbours),
         releases=releases,
         published_epsilon=None if all(g.published_epsilon is None for g in every) else claim,
-        events=tuple(events.items()),
-        **words,
+        events=events,
+        covers="; ".join(dict.fromkeys(g.covers for g in every)),
+        does_not_cover=tuple(dict.fromkeys(scope)),
     )
 
 
@@ -338,8 +338,7 @@ def compose_parallel(guarantees: Iterable[PrivacyGuarantee]) -> PrivacyGuarantee
         return every[0]
     worst = max(every, key=lambda g: g.epsilon)
     highest = max(g.delta for g in every)
-    # One event of the worst point stands for all sets, unless a single kind of Gaussian tells more; the seeds of all
-    # are kept, because noise that two sets share gives away the difference of their records.
+    # One event of the worst point stands for all sets, unless a single kind of Gaussian tells more.
     mus = [g.gaussian_mu for g in every if g.gaussian_mu is not None]
     event = ReleaseEvent(
         worst.epsilon,
@@ -347,15 +346,11 @@ def compose_parallel(guarantees: Iterable[PrivacyGuarantee]) -> PrivacyGuarantee
         gaussian_mu=max(mus) if len(mus) == len(every) else None,
         sampling_error=max(g.sampling_error for g in every),
     )
-    events = Counter({event: 1})
-    for seeded in events_of(Counter(every)):
-        if seeded.seed is not None:
-            events[ReleaseEvent(0.0, seed=seeded.seed)] = 1
     return _composed_receipt(
         every,
         worst.epsilon,
         highest,
-        events,
+        as_one_event(event, events_of(Counter(every)).items()),
         releases=max(g.releases for g in every),
         claim=max(_claimed_epsilon(g) for g in every),
     )
@@ -363,15 +358,3 @@ def compose_parallel(guarantees: Iterable[PrivacyGuarantee]) -> PrivacyGuarantee
 
 def _claimed_epsilon(guarantee: PrivacyGuarantee) -> float:
     return guarantee.epsilon if guarantee.published_epsilon is None else guarantee.published_epsilon
-
-
-def _words_of_composition(every: Sequence[PrivacyGuarantee]) -> dict[str, Any]:
-    """Return what a composed guarantee says beside its numbers."""
-    neighbours = list(dict.fromkeys(g.neighbours for g in every))
-    return {
-        "mechanism": " + ".join(dict.fromkeys(g.mechanism for g in every)),
-        "unit": "word" if any(g.unit == "word" for g in every) else "record",
-        "neighbours": neighbours[0] if len(neighbours) == 1 else "pairs that are all of: " + "; ".join(neighbours),
-        "covers": "; ".join(dict.fromkeys(g.covers for g in every)),
-        "does_not_cover": tuple(dict.fromkeys(sentence for g in every for sentence in g.does_not_cover)),
-    }

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
-from types import TracebackType
 from typing import Any
 
 import pandas as pd
@@ -27,6 +26,8 @@ from skfairdp.accounting._guarantee import (
     compose_parallel,
     events_of,
 )
+
+_NOTHING = PrivacyGuarantee(0.0, mechanism="nothing")
 
 
 class PrivacyLedger:
@@ -85,8 +86,8 @@ class PrivacyLedger:
         path: str | os.PathLike[str] | None = None,
         create: bool = False,
     ):
-        wanted = _as_budget(budget, delta)
         self._delta = None if delta is None else check_delta(delta, allow_zero=True)
+        wanted = _as_budget(budget, delta)
         self._durable = path is not None
         self._session = _active_ledgers.new_block()
         self._owner = b""  # the process that has entered it
@@ -180,9 +181,7 @@ class PrivacyLedger:
             self._stack = stack.pop_all()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._owner == process_token():  # a forked child may leave the block; the session of its parent goes on
             self._stack.close()
 
@@ -273,8 +272,8 @@ class PrivacyLedger:
         """
         totals = self.totals()
         if records is not None:
-            return totals.get(_check_records(records), _nothing())
-        return compose_parallel(totals.values()) if totals else _nothing()
+            return totals.get(_check_records(records), _NOTHING)
+        return compose_parallel(totals.values()) if totals else _NOTHING
 
     def totals(self) -> dict[str, PrivacyGuarantee]:
         """Compute what the records of each set have lost."""
@@ -347,8 +346,6 @@ class PrivacyLedger:
 
 
 def _as_budget(budget: Any, delta: float | None) -> PrivacyGuarantee | None:
-    if delta is not None:
-        delta = check_delta(delta, allow_zero=True)
     if budget is None:
         return None
     if isinstance(budget, PrivacyGuarantee):
@@ -381,10 +378,6 @@ def _total(counts: Counter[PrivacyGuarantee], delta: float | None, repeated: set
     # Another set drew the same noise, so that the difference between its records and these was released.
     scope = tuple(dict.fromkeys((REPEATED_NOISE, *total.does_not_cover)))
     return replace(total, epsilon=math.inf, delta=0.0, does_not_cover=scope)
-
-
-def _nothing() -> PrivacyGuarantee:
-    return PrivacyGuarantee(0.0, mechanism="nothing")
 
 
 def _remove(folder: str, owner: bytes) -> None:

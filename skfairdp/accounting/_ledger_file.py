@@ -21,7 +21,7 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from skfairdp._process import ProcessLock
-from skfairdp.accounting._composition import events_fit_budget, repeats_noise
+from skfairdp.accounting._composition import events_fit_budget, repeated_seeds
 from skfairdp.accounting._guarantee import PrivacyGuarantee, events_of
 from skfairdp.exceptions import BudgetExceededError
 
@@ -85,17 +85,17 @@ class SessionClosedError(RuntimeError):
 @contextmanager
 def ledger_transaction(path: str, *, durable: bool, write: bool = True) -> Iterator[sqlite3.Connection]:
     """Hold a lock on a ledger file; commit at the end, roll back on any exception."""
-    with _turn, closing(_connect_to_file(path, durable=durable)) as connection:
-        with _named_errors(path):
+    with _turn, _named_errors(path):
+        if not os.path.exists(path):
+            raise LedgerGoneError(f"The privacy ledger {path!r} is gone.")
+        # mode=rw never makes a file: a ledger that is gone must not come back empty.
+        uri = f"file:{quote(path)}?mode=rw"
+        connection = sqlite3.connect(uri, uri=True, timeout=_TIMEOUT, isolation_level=None)
+        with closing(connection), connection:  # commits or rolls back, then closes
+            # EXTRA also syncs the folder, without which a power cut can bring a journal back and undo an entry.
+            connection.execute(f"PRAGMA synchronous = {'EXTRA' if durable else 'OFF'}")
             connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
-        try:
-            with _named_errors(path):
-                yield connection
-        except BaseException:
-            connection.rollback()
-            raise
-        with _named_errors(path):
-            connection.commit()
+            yield connection
 
 
 def create_ledger_file(path: str, *, durable: bool) -> None:
@@ -181,7 +181,7 @@ def _check_noise(connection: sqlite3.Connection, guarantee: PrivacyGuarantee) ->
     """Refuse noise that another release of any record set has drawn already."""
     everything = recorded_releases(connection)
     everything[guarantee] += 1
-    if repeats_noise(events_of(everything)):
+    if repeated_seeds(events_of(everything)):
         raise BudgetExceededError(
             f"A release by {guarantee.mechanism!r} was refused: an earlier one started from the same seed and carries "
             "the same noise, so that their difference is the difference of the records, and no budget pays for that. "
@@ -282,22 +282,6 @@ def recorded_releases(connection: sqlite3.Connection, records: str | None = None
 def read_guarantee(text: str) -> PrivacyGuarantee:
     """Read a guarantee from its JSON."""
     return PrivacyGuarantee.from_dict(json.loads(text))
-
-
-def _connect_to_file(path: str, *, durable: bool) -> sqlite3.Connection:
-    if not os.path.exists(path):
-        raise LedgerGoneError(f"The privacy ledger {path!r} is gone.")
-    with _named_errors(path):
-        # mode=rw never makes a file: a ledger that is gone must not come back empty.
-        uri = f"file:{quote(path)}?mode=rw"
-        connection = sqlite3.connect(uri, uri=True, timeout=_TIMEOUT, isolation_level=None)
-        try:
-            # EXTRA also syncs the folder, without which a power cut can bring a journal back and undo an entry.
-            connection.execute(f"PRAGMA synchronous = {'EXTRA' if durable else 'OFF'}")
-        except sqlite3.Error:
-            connection.close()
-            raise
-    return connection
 
 
 @contextmanager

@@ -6,12 +6,12 @@ divergence of order :math:`\alpha` between its outputs on neighbours never excee
 """
 
 import math
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skfairdp._validation import check_delta, check_epsilon
+from skfairdp._validation import check_delta, check_epsilon, check_option
 from skfairdp.accounting._gaussian_accounting import check_mu
 
 Conversion = Literal["improved", "classic"]
@@ -154,11 +154,9 @@ def renyi_epsilons(
     """
     orders, rdp = _aligned_orders(orders, rdp)
     log_delta = math.log(check_delta(delta))
-    if conversion == "improved":
+    if check_option(conversion, "conversion", get_args(Conversion)) == "improved":
         return rdp + np.log1p(-1 / orders) - (log_delta + np.log(orders)) / (orders - 1)
-    if conversion == "classic":
-        return rdp - log_delta / (orders - 1)
-    raise ValueError(f"conversion must be 'improved' or 'classic'; got {conversion!r}.")
+    return rdp - log_delta / (orders - 1)
 
 
 def renyi_delta(rdp: ArrayLike, epsilon: float, orders: ArrayLike = DEFAULT_ORDERS) -> float:

@@ -58,23 +58,17 @@ class AliasTable:
     def fill(self, out: np.ndarray, stream: RandomStream) -> None:
         """Fill a contiguous one-dimensional int64 or float64 array with independent draws."""
         outcomes = self._outcomes[out.dtype]
-        size = min(BLOCK, out.size)
-        index, limit = np.empty(size, dtype=np.intp), np.empty(size, dtype=np.uint32)
-        above = np.empty(size, dtype=bool)
         for start in range(0, out.size, BLOCK):
             part = out[start : start + BLOCK]
-            n = part.size
-            words, i, t, a = stream.uint32(n), index[:n], limit[:n], above[:n]
-            np.right_shift(words, self._shift, out=i, casting="unsafe")
-            np.take(self._high, i, out=t, mode="clip")  # "clip" writes to out without a second buffer
-            np.equal(words, t, out=a)
-            ties = np.flatnonzero(a) if a.any() else ()
-            np.greater_equal(words, t, out=a)
-            if len(ties):
-                a[ties] = self._settle(i[ties], stream)
-            i += i
-            i += a
-            np.take(outcomes, i, out=part, mode="clip")
+            words = stream.uint32(part.size)
+            cells = (words >> self._shift).astype(np.intp)
+            limits = self._high[cells]
+            above = words >= limits
+            ties = np.flatnonzero(words == limits)
+            if ties.size:
+                above[ties] = self._settle(cells[ties], stream)
+            # "clip" writes to out without a second buffer.
+            np.take(outcomes, 2 * cells + above, out=part, mode="clip")
 
     def _settle(self, cells: np.ndarray, stream: RandomStream) -> np.ndarray:
         """Say which draws lie at or above their threshold when the first words tie."""

@@ -80,16 +80,13 @@ class BitMechanism(Mechanism):
     @cached_property
     def gain(self) -> np.ndarray:
         """``p - q``, from the integers: what is left of the difference of two bits."""
-        greater = self.one_to_one >= self.zero_to_one
-        high, low = np.maximum(self.one_to_one, self.zero_to_one), np.minimum(self.one_to_one, self.zero_to_one)
-        return np.where(greater, 1.0, -1.0) * ((high - low) / 2.0**64)
+        p, q = self.one_to_one, self.zero_to_one
+        return np.where(p >= q, 1.0, -1.0) * ((np.maximum(p, q) - np.minimum(p, q)) / 2.0**64)
 
     @cached_property
     def log_ratios(self) -> np.ndarray:
         """Array of shape (2, n_bits): ``log((1 - p) / (1 - q))`` and ``log(p / q)``, of the outputs 0 and 1."""
-        return self._per_pair(
-            lambda p, q: (_log_ratio(TWO_64 - p, TWO_64 - q), _log_ratio(p, q)),
-        )
+        return self._per_pair(lambda p, q: (_log_ratio(TWO_64 - p, TWO_64 - q), _log_ratio(p, q)))
 
     @cached_property
     def bit_epsilon(self) -> np.ndarray:
@@ -127,19 +124,11 @@ class BitMechanism(Mechanism):
         """Return the row of bits whose likelihood ratio with its complement reaches ``epsilon``."""
         of_zero, of_one = self.log_ratios
         # (1 in, 1 out) gains log p/q, (1 in, 0 out) gains log (1-p)/(1-q); a 0 gains the negatives.
-        first = np.maximum(of_zero, of_one) >= -np.minimum(of_zero, of_one)
-        return first.astype(np.uint8)
+        return (np.maximum(of_zero, of_one) >= -np.minimum(of_zero, of_one)).astype(np.uint8)
 
     def worst_case_pairs(self, stream: RandomStream | None = None) -> list[tuple[np.ndarray, np.ndarray]]:
         """Return rows that differ in all bits (the worst of all, and one at random), in the first, and in the last."""
-        worst = self.worst_bits()
-        random = (stream or random_stream(0)).generator.integers(0, 2, self.n_bits, dtype=np.uint8)
-        pairs = [(worst, 1 - worst), (random, 1 - random)]
-        for bit in (0, -1):
-            flipped = worst.copy()
-            flipped[bit] ^= 1
-            pairs.append((worst, flipped))
-        return pairs
+        return pairs_of_bits(self.worst_bits(), 1, stream)
 
     def log_likelihood_ratio(self, y: np.ndarray, x: np.ndarray, x_prime: np.ndarray) -> np.ndarray:
         """Return ``log P(y | x) - log P(y | x_prime)`` for each row of bits."""
@@ -153,6 +142,17 @@ class BitMechanism(Mechanism):
         unique, inverse = np.unique(pairs, axis=0, return_inverse=True)
         values = np.array([function(int(p), int(q)) for p, q in unique])
         return values[inverse.ravel()].T
+
+
+def pairs_of_bits(worst: np.ndarray, width: int, stream: RandomStream | None) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return rows that differ in all bits (the worst, and one at random), in the first and in the last ``width``."""
+    random = (stream or random_stream(0)).generator.integers(0, 2, len(worst), dtype=np.uint8)
+    pairs = [(worst, 1 - worst), (random, 1 - random)]
+    for start in dict.fromkeys((0, len(worst) - width)):
+        flipped = worst.copy()
+        flipped[start : start + width] ^= 1
+        pairs.append((worst, flipped))
+    return pairs
 
 
 def bit_loss(one_to_one: int, zero_to_one: int) -> float:
@@ -285,7 +285,7 @@ def _randomise_block(bits: np.ndarray, mechanism: BitMechanism, stream: RandomSt
     bits = bits.view(np.uint8)
     limits = bits * (top_p - top_q)  # arithmetic modulo 256: q + (p - q) is p again
     limits += top_q
-    words = _random_bytes(bits.size, stream).reshape(bits.shape)
+    words = stream.uint64(-(-bits.size // 8)).view(np.uint8)[: bits.size].reshape(bits.shape)
     noisy = words < limits
     ties = np.flatnonzero(words == limits)
     if ties.size:
@@ -301,53 +301,52 @@ def bernoulli(n: int, count: int, stream: RandomStream) -> np.ndarray:
         raise ValueError(f"count must be an integer from 0 to 2**64; got {count!r}.")
     if count in (0, TWO_64):
         return np.full(n, count == TWO_64)
-    words = _random_bytes(n, stream)
-    drawn = words < np.uint8(count >> 56)
-    ties = np.flatnonzero(words == np.uint8(count >> 56))
-    if ties.size:
-        drawn[ties] = (stream.uint64(ties.size) >> np.uint64(8)) < np.uint64(count & ((1 << 56) - 1))
-    return drawn
-
-
-def _random_bytes(n: int, stream: RandomStream) -> np.ndarray:
-    return stream.uint64(-(-n // 8)).view(np.uint8)[:n]
+    chance = np.array([count], dtype=np.uint64)
+    coin = BitMechanism(chance, chance)  # of a bit that is 1 with this probability, whatever it was
+    return _randomise_block(np.zeros((n, 1), dtype=np.uint8), coin, stream).view(bool).ravel()
 
 
 # -- the protocols SUE, OUE and OME -----------------------------------------------------------------------------------
 
 
-def sue_logits(epsilon: float, sensitivity: float) -> tuple[float, float]:
-    """Logits of symmetric unary encoding: ``p = E / (1 + E)``, ``q = 1 - p``, ``E = exp(epsilon / sensitivity)``."""
-    x = check_epsilon(epsilon, allow_inf=False) / sensitivity
-    return x, -x
+#: Logits of ``p`` on even bits, of ``p`` on odd bits, and of ``q``.
+_Logits = tuple[float, float, float]
 
 
-def oue_logits(epsilon: float, sensitivity: float) -> tuple[float, float]:
-    """Logits of optimised unary encoding: ``p = 1/2``, ``q = 1 / (1 + E)``, ``E = exp(epsilon / sensitivity)``."""
-    return 0.0, -check_epsilon(epsilon, allow_inf=False) / sensitivity
+def _sue_logits(x: float) -> _Logits:
+    """Logits of symmetric unary encoding: ``p = E / (1 + E)``, ``q = 1 - p``, ``E = exp(x)``."""
+    return x, x, -x
 
 
-def ome_logits(epsilon: float, n_bits: int, randomization_factor: float) -> tuple[float, float, float]:
+def _oue_logits(x: float) -> _Logits:
+    """Logits of optimised unary encoding: ``p = 1/2``, ``q = 1 / (1 + E)``, ``E = exp(x)``."""
+    return 0.0, 0.0, -x
+
+
+def _ome_logits(x: float, log_factor: float) -> _Logits:
     """Logits of optimised multiple encoding, in its Equations 2 and 3.
 
-    ``p = lam / (1 + lam)`` on even bits and ``1 / (1 + lam**3)`` on odd ones,
-    ``q = 1 / (1 + lam * exp(epsilon / n_bits))``; returned in this order.
+    ``p = lam / (1 + lam)`` on even bits and ``1 / (1 + lam**3)`` on odd ones, ``q = 1 / (1 + lam * exp(x))``.
     """
-    log_factor = math.log(check_randomization_factor(randomization_factor))
-    return log_factor, -3 * log_factor, -(log_factor + check_epsilon(epsilon, allow_inf=False) / n_bits)
+    return log_factor, -3 * log_factor, -(log_factor + x)
 
 
-def check_randomization_factor(randomization_factor: float) -> float:
-    """Return the factor as a float of at least 1, or say what is wrong with it."""
+def _protocol_loss(logits: _Logits, n_bits: int) -> float:
+    """Exact loss of ``n_bits`` bits."""
+    even, odd, q = logits
+    return logits_loss([(even, q, -(-n_bits // 2)), (odd, q, n_bits // 2)])
+
+
+def _protocol_mechanism(logits: _Logits, n_bits: int) -> BitMechanism:
+    even, odd, q = logits
+    return bit_mechanism_from_logits(np.where(np.arange(n_bits) % 2 == 0, even, odd), np.full(n_bits, q))
+
+
+def _log_randomization_factor(randomization_factor: float) -> float:
     value = float(randomization_factor)
     if not (1 <= value < math.inf):
         raise ValueError(f"randomization_factor must be a finite number of at least 1; got {randomization_factor!r}.")
-    return value
-
-
-def _ome_levels(log_factor: float, x: float, n_bits: int) -> list[tuple[float, float, int]]:
-    q = -(log_factor + x)
-    return [(log_factor, q, -(-n_bits // 2)), (-3 * log_factor, q, n_bits // 2)]
+    return math.log(value)
 
 
 def largest_randomization_factor(epsilon: float, n_bits: int) -> float:
@@ -378,7 +377,7 @@ def largest_randomization_factor(epsilon: float, n_bits: int) -> float:
     x = epsilon / n_bits
 
     def loss(factor: float) -> float:
-        return logits_loss(_ome_levels(math.log(factor), x, n_bits))
+        return _protocol_loss(_ome_logits(x, math.log(factor)), n_bits)
 
     # Beyond exp(epsilon / n_bits) the loss exceeds epsilon (even bits: the root lies below it).
     return largest_within(loss, epsilon, 1.0, math.exp(min(2 * x + 1, LARGEST_LOGIT)))
@@ -405,9 +404,7 @@ def sue_mechanism(epsilon: float, n_bits: int) -> BitMechanism:
     >>> mechanism.p.round(6), mechanism.q.round(6)
     (array([0.731059, 0.731059]), array([0.268941, 0.268941]))
     """
-    epsilon = check_epsilon(epsilon, allow_inf=False)
-    x = largest_within(lambda x: logits_loss([(x, -x, n_bits)]), epsilon, 0.0, LARGEST_LOGIT)
-    return bit_mechanism_from_logits(np.full(n_bits, x), np.full(n_bits, -x))
+    return _spend_epsilon(_sue_logits, epsilon, n_bits)
 
 
 def oue_mechanism(epsilon: float, n_bits: int) -> BitMechanism:
@@ -431,9 +428,14 @@ def oue_mechanism(epsilon: float, n_bits: int) -> BitMechanism:
     >>> mechanism.p, mechanism.q.round(6)
     (array([0.5, 0.5]), array([0.18394, 0.18394]))
     """
+    return _spend_epsilon(_oue_logits, epsilon, n_bits)
+
+
+def _spend_epsilon(logits: Callable[[float], _Logits], epsilon: float, n_bits: int, least: float = 0.0) -> BitMechanism:
+    """Return a protocol with the largest ``x`` that its exact loss allows."""
     epsilon = check_epsilon(epsilon, allow_inf=False)
-    x = largest_within(lambda x: logits_loss([(0.0, -x, n_bits)]), epsilon, 0.0, LARGEST_LOGIT)
-    return bit_mechanism_from_logits(np.zeros(n_bits), np.full(n_bits, -x))
+    x = largest_within(lambda x: _protocol_loss(logits(x), n_bits), epsilon, least, least + LARGEST_LOGIT)
+    return _protocol_mechanism(logits(x), n_bits)
 
 
 def ome_mechanism(epsilon: float, n_bits: int, randomization_factor: float | None = None) -> BitMechanism:
@@ -465,19 +467,19 @@ def ome_mechanism(epsilon: float, n_bits: int, randomization_factor: float | Non
     x = epsilon / n_bits
     if randomization_factor is None:
         log_factor = math.log(largest_randomization_factor(epsilon, n_bits))
-    else:
-        log_factor = math.log(check_randomization_factor(randomization_factor))
-        spent = logits_loss(_ome_levels(log_factor, x, n_bits))
-        if spent > epsilon:
-            raise ValueError(
-                f"randomization_factor={randomization_factor!r} costs an exact epsilon of {spent:.6g} on {n_bits} "
-                f"bits, more than epsilon={epsilon!r}; the largest feasible factor is "
-                f"{largest_randomization_factor(epsilon, n_bits)!r}. Lower it, raise epsilon, or reproduce the "
-                "paper with calibration='published'."
-            )
-        if spent < epsilon * (1 - 1e-9):
-            x = largest_within(lambda x: logits_loss(_ome_levels(log_factor, x, n_bits)), epsilon, x, x + LARGEST_LOGIT)
-    return _alternating_bit_mechanism(log_factor, -3 * log_factor, -(log_factor + x), n_bits)
+        return _protocol_mechanism(_ome_logits(x, log_factor), n_bits)
+    log_factor = _log_randomization_factor(randomization_factor)
+    spent = _protocol_loss(_ome_logits(x, log_factor), n_bits)
+    if spent > epsilon:
+        raise ValueError(
+            f"randomization_factor={randomization_factor!r} costs an exact epsilon of {spent:.6g} on {n_bits} "
+            f"bits, more than epsilon={epsilon!r}; the largest feasible factor is "
+            f"{largest_randomization_factor(epsilon, n_bits)!r}. Lower it, raise epsilon, or reproduce the "
+            "paper with calibration='published'."
+        )
+    if spent < epsilon * (1 - 1e-9):
+        return _spend_epsilon(lambda x: _ome_logits(x, log_factor), epsilon, n_bits, least=x)
+    return _protocol_mechanism(_ome_logits(x, log_factor), n_bits)
 
 
 def published_bit_mechanism(
@@ -508,13 +510,11 @@ def published_bit_mechanism(
     >>> round(published_bit_mechanism("ome", 1.0, n_features=50, n_bits=500).epsilon, 2)
     3451.39
     """
-    if protocol == "ome":
-        return _alternating_bit_mechanism(*ome_logits(epsilon, n_bits, randomization_factor), n_bits)
-    if protocol not in ("sue", "oue"):
+    if protocol not in ("ome", "oue", "sue"):
         raise ValueError(f"protocol must be 'ome', 'oue' or 'sue' to have published rates; got {protocol!r}.")
-    p, q = (sue_logits if protocol == "sue" else oue_logits)(epsilon, 2 * n_features)
-    return bit_mechanism_from_logits(np.full(n_bits, p), np.full(n_bits, q))
-
-
-def _alternating_bit_mechanism(even: float, odd: float, q: float, n_bits: int) -> BitMechanism:
-    return bit_mechanism_from_logits(np.where(np.arange(n_bits) % 2 == 0, even, odd), np.full(n_bits, q))
+    epsilon = check_epsilon(epsilon, allow_inf=False)
+    if protocol == "ome":
+        logits = _ome_logits(epsilon / n_bits, _log_randomization_factor(randomization_factor))
+    else:
+        logits = (_sue_logits if protocol == "sue" else _oue_logits)(epsilon / (2 * n_features))
+    return _protocol_mechanism(logits, n_bits)

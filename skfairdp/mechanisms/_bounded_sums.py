@@ -12,7 +12,7 @@ import numpy as np
 
 from skfairdp._validation import check_epsilon
 from skfairdp.accounting import REPLACE_ONE_RECORD
-from skfairdp.mechanisms._laplace_mechanism import GREATEST_SCALE, LEAST_SCALE, laplace_scale, laplace_tables
+from skfairdp.mechanisms._laplace_mechanism import GREATEST_SCALE, LEAST_SCALE, discrete_laplace, laplace_scale
 from skfairdp.mechanisms._mechanism import Mechanism, check_columns
 from skfairdp.random import RandomStream
 
@@ -43,9 +43,9 @@ class BoundedSums(Mechanism):
         """Scale of the noise on a sum."""
         return self.scale / _GRID
 
-    def guarantee(self, *, seed=None, **words):
+    def guarantee(self, **words):
         """Write the receipt; neighbours differ in one record."""
-        return super().guarantee(seed=seed, **{"neighbours": REPLACE_ONE_RECORD, **words})
+        return super().guarantee(**{"neighbours": REPLACE_ONE_RECORD, **words})
 
     def check(self, X: np.ndarray) -> None:
         """Check the number of columns, and that values lie in [-1, 1]."""
@@ -71,15 +71,12 @@ class BoundedSums(Mechanism):
         self.check(X)
         sums = self._sums(X)
         if self.scale > 0:
-            noise = np.empty(sums.size, dtype=np.int64)
-            laplace_tables(self.scale).fill(noise, stream)
-            sums = sums + noise.reshape(sums.shape)
+            sums = sums + discrete_laplace(sums.shape, self.scale, stream)
         return sums / _GRID
 
     @staticmethod
     def _sums(X: np.ndarray) -> np.ndarray:
-        parts = [np.rint(part * _GRID).astype(np.int64).sum(axis=0) for part in (X, np.square(X))]
-        return np.stack(parts)
+        return np.stack([np.rint(part * _GRID).astype(np.int64).sum(axis=0) for part in (X, np.square(X))])
 
     def log_likelihood_ratio(self, y: np.ndarray, x: np.ndarray, x_prime: np.ndarray) -> np.ndarray:
         """Compute ``log p(y | x) - log p(y | x_prime)`` of one release, exactly; x and x_prime are data sets."""

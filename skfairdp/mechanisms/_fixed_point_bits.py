@@ -15,9 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtr
 
-from skfairdp.mechanisms._bit_mechanism import BLOCK_BITS, BitMechanism
+from skfairdp._validation import check_option
+from skfairdp.mechanisms._bit_mechanism import BLOCK_BITS, BitMechanism, pairs_of_bits
 from skfairdp.mechanisms._mechanism import Mechanism, check_columns, equality_ratio
-from skfairdp.random import RandomStream, random_stream
+from skfairdp.random import RandomStream
 
 # -- numbers as bits, and back ----------------------------------------------------------------------------------------
 
@@ -108,7 +109,7 @@ def encode_bits(values: np.ndarray, n_integer_bits: int, n_fraction_bits: int, *
            [0, 1, 1, 1]], dtype=uint8)
     """
     n_bits = check_bit_counts(n_integer_bits, n_fraction_bits)
-    _check_format(bit_format)
+    check_option(bit_format, "bit_format", BIT_FORMATS)
     values = np.ascontiguousarray(values, dtype=np.float64)
     half = 1 << (n_bits - 1)
     # The clipping comes before the cast, because a float beyond the integer range casts to anything.
@@ -116,15 +117,9 @@ def encode_bits(values: np.ndarray, n_integer_bits: int, n_fraction_bits: int, *
         steps = values * 2.0**n_fraction_bits
     word = np.dtype(f"u{next(size for size in (1, 2, 4, 8) if 8 * size >= n_bits)}")
     if bit_format == "offset":
-        np.floor(steps, out=steps)
-        np.clip(steps, -half, half - 1, out=steps)
-        steps += half
-        numbers = steps.astype(word)
+        numbers = (np.clip(np.floor(steps), -half, half - 1) + half).astype(word)
     else:
-        np.abs(steps, out=steps)
-        np.rint(steps, out=steps)
-        np.minimum(steps, half - 1, out=steps)
-        numbers = steps.astype(word)
+        numbers = np.minimum(np.rint(np.abs(steps)), half - 1).astype(word)
         numbers += (values < 0).astype(word) << word.type(n_bits - 1)
     n_samples, n_features = values.shape
     octets = numbers.astype(word.newbyteorder(">")).view(np.uint8).reshape(n_samples, n_features, word.itemsize)
@@ -159,17 +154,12 @@ def decode_bits(bits: np.ndarray, n_integer_bits: int, n_fraction_bits: int, *, 
     array([[-2.5]])
     """
     n_bits = check_bit_counts(n_integer_bits, n_fraction_bits)
-    _check_format(bit_format)
+    check_option(bit_format, "bit_format", BIT_FORMATS)
     cells = np.asarray(bits, dtype=np.float64).reshape(len(bits), -1, n_bits)
     weights = bit_weights(n_integer_bits, n_fraction_bits)
     if bit_format == "offset":
         return (cells - 0.5) @ weights
     return (1 - 2 * cells[..., 0]) * (cells[..., 1:] @ weights[1:])
-
-
-def _check_format(bit_format: str) -> None:
-    if bit_format not in BIT_FORMATS:
-        raise ValueError(f"bit_format must be one of {BIT_FORMATS}; got {bit_format!r}.")
 
 
 # -- the mechanism: rows in, noisy bits out ---------------------------------------------------------------------------
@@ -283,15 +273,9 @@ class FixedPointBits(Mechanism):
 
     def worst_case_pairs(self, stream: RandomStream | None = None) -> list[tuple[np.ndarray, np.ndarray]]:
         """Return records that differ in every bit, and records that differ in one feature alone."""
-        size = self.n_features * self.n_bits
-        worst = np.ones(size, dtype=np.uint8) if self.bit_mechanism is None else self.bit_mechanism.worst_bits()
-        random = (stream or random_stream(0)).generator.integers(0, 2, size, dtype=np.uint8)
-        pairs = [self._records(worst, 1 - worst), self._records(random, 1 - random)]
-        for feature in dict.fromkeys((0, self.n_features - 1)):
-            other = worst.copy()
-            other[feature * self.n_bits : (feature + 1) * self.n_bits] ^= 1
-            pairs.append(self._records(worst, other))
-        return pairs
+        randomise = self.bit_mechanism
+        worst = np.ones(self.n_features * self.n_bits, np.uint8) if randomise is None else randomise.worst_bits()
+        return [self._records(*pair) for pair in pairs_of_bits(worst, self.n_bits, stream)]
 
     def _records(self, first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return two records with these bits."""
@@ -393,10 +377,8 @@ def _prior_of_cells(n_leading: int, n_integer_bits: int, prior: str) -> tuple[np
     n_cells = 1 << n_leading
     width = 2 * bit_weights(n_integer_bits, 1)[0] / n_cells
     edges = width * (np.arange(n_cells + 1) - n_cells / 2)
-    if prior == "uniform":
+    if check_option(prior, "prior", PRIORS) == "uniform":
         return np.full(n_cells, 1 / n_cells), (edges[:-1] + edges[1:]) / 2 / n_cells
-    if prior != "normal":
-        raise ValueError(f"prior must be one of {PRIORS}; got {prior!r}.")
     edges[0], edges[-1] = -np.inf, np.inf
     # Of the two tails, the difference is taken in the one where nothing cancels.
     right = edges[:-1] >= 0

@@ -57,7 +57,7 @@ from skfairdp._validation import check_delta, check_epsilon
 from skfairdp.accounting import ReleaseEvent, gaussian_mu
 from skfairdp.mechanisms._alias_table import BLOCK, WHOLE, AliasTable
 from skfairdp.mechanisms._normalise import check_clip_norm, inner_radius, l2_sensitivity, shape_of
-from skfairdp.mechanisms._row_noise import NoiseSource, RowNoise, check_scale
+from skfairdp.mechanisms._row_noise import RowNoise, check_scale
 from skfairdp.random import RandomStream
 
 # -- integer noise ----------------------------------------------------------------------------------------------------
@@ -138,12 +138,17 @@ class GaussianNoise:
         return self.table_scale * scale_of_level_sum(self.factor, self.levels)
 
     @classmethod
-    def at_least(cls, scale: float) -> "GaussianNoise":
-        """Choose the least sum over the largest table whose scale is at least ``scale``, and above ``TABLE_SCALE``."""
+    def by_levels(cls, scale: float) -> "GaussianNoise":
+        """Choose the least number of levels of the largest factor whose scale is at least ``scale``."""
         levels = 2
         while TABLE_SCALE * scale_of_level_sum(_FACTOR, levels) < scale:
             levels += 1
-        factor = 2
+        return cls(TABLE_SCALE, _FACTOR, levels)
+
+    @classmethod
+    def at_least(cls, scale: float) -> "GaussianNoise":
+        """Choose the least sum over the largest table whose scale is at least ``scale``, and above ``TABLE_SCALE``."""
+        levels, factor = cls.by_levels(scale).levels, 2
         while TABLE_SCALE * scale_of_level_sum(factor, levels) < scale:
             factor += 1
         return cls(TABLE_SCALE, factor, levels)
@@ -151,12 +156,11 @@ class GaussianNoise:
     def fill(self, out: np.ndarray, stream: RandomStream) -> None:
         """Fill a contiguous one-dimensional int64 or float64 array with independent noise."""
         table = gaussian_table(self.table_scale)
-        more = np.empty(min(out.size, BLOCK), dtype=out.dtype)
         for start in range(0, out.size, BLOCK):
             part = out[start : start + BLOCK]
             table.fill(part, stream)
             for _ in range(self.levels - 1):
-                fresh = more[: part.size]
+                fresh = np.empty_like(part)
                 table.fill(fresh, stream)
                 part *= self.factor
                 part += fresh
@@ -308,9 +312,9 @@ class GaussianMechanism(RowNoise):
         """The largest L2 distance between two normalised rows."""
         return l2_sensitivity(self.norm, self.n_features, self.clip_norm)
 
-    def _source(self) -> NoiseSource:
+    def _fill(self, out: np.ndarray, stream: RandomStream) -> None:
         assert self.noise is not None
-        return self.noise
+        self.noise.fill(out, stream)
 
     def _log_density(self, noise: np.ndarray) -> np.ndarray:
         return -np.square(noise).sum(axis=1) / (2 * self.noise_scale**2)

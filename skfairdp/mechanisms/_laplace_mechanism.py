@@ -35,7 +35,7 @@ from typing import Any
 
 import numpy as np
 
-from skfairdp._validation import check_epsilon
+from skfairdp._validation import check_epsilon, check_option
 from skfairdp.mechanisms._alias_table import BLOCK, WHOLE, AliasTable
 from skfairdp.mechanisms._normalise import (
     FINEST_GRID,
@@ -45,7 +45,7 @@ from skfairdp.mechanisms._normalise import (
     l1_sensitivity,
     shape_of,
 )
-from skfairdp.mechanisms._row_noise import NoiseSource, RowNoise, check_scale
+from skfairdp.mechanisms._row_noise import RowNoise, check_scale
 from skfairdp.random import RandomStream
 
 # -- integer noise ----------------------------------------------------------------------------------------------------
@@ -274,8 +274,8 @@ class LaplaceMechanism(RowNoise):
         """The largest L1 distance between two normalised rows."""
         return l1_sensitivity(self.norm, self.n_features, self.clip_norm)
 
-    def _source(self) -> NoiseSource:
-        return laplace_tables(self.scale)
+    def _fill(self, out: np.ndarray, stream: RandomStream) -> None:
+        laplace_tables(self.scale).fill(out, stream)
 
     def _log_density(self, noise: np.ndarray) -> np.ndarray:
         return -np.abs(noise).sum(axis=1) / self.noise_scale
@@ -344,9 +344,7 @@ def laplace_mechanism(
     """
     epsilon, radius = check_epsilon(epsilon), check_clip_norm(clip_norm)
     claimed = epsilon
-    if calibration not in CALIBRATIONS:
-        raise ValueError(f"calibration must be one of {CALIBRATIONS}; got {calibration!r}.")
-    if calibration == "published":
+    if check_option(calibration, "calibration", CALIBRATIONS) == "published":
         epsilon = exact_laplace_epsilon(norm, n_features, epsilon)
     sensitivity = l1_sensitivity(norm, n_features)
     published = claimed if epsilon != claimed else None

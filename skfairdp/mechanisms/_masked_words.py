@@ -113,9 +113,7 @@ class SensitiveWords:
 
     def __contains__(self, token: str) -> bool:
         form = self._form(token)
-        if form in self._words or _without_edges(form) in self._words:
-            return True
-        return any(part in self._words for part in _PART.findall(form))
+        return not self._words.isdisjoint((form, _without_edges(form), *_PART.findall(form)))
 
     def _form(self, word: str) -> str:
         word = unicodedata.normalize("NFKC", word)

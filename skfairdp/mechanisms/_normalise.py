@@ -32,8 +32,8 @@ import math
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
+from skfairdp._validation import check_option
 from skfairdp.random import RandomStream
 
 NORMS = ("l1", "l2", "minmax", "clip")
@@ -172,13 +172,18 @@ def normalise_to_grid(
     """
     if not 1 <= grid <= FINEST_GRID[check_norm(norm)]:
         raise ValueError(f"grid must be between 1 and {FINEST_GRID[norm]} for norm={norm!r}; got {grid!r}.")
-    if norm == "l1":
-        return _l1_grid(_rows_without_overflow(X), grid, _rounding_offsets(len(X), stream))
     if norm == "l2":
         return _l2_grid(_rows_without_overflow(X), grid, stream.generator.random(X.shape))
-    if norm == "minmax":
-        return _minmax_grid(_rows_without_overflow(X), grid, _rounding_offsets(len(X), stream))
-    return _clip_grid(_without_bad_rows(X), grid, _rounding_offsets(len(X), stream), clip_norm)
+    u = _rounding_offsets(len(X), stream)
+    if norm == "clip":
+        unit = np.clip(_without_bad_rows(X), -clip_norm, clip_norm) / clip_norm
+        return np.clip(np.floor(unit * grid + u), -grid, grid)
+    X = _rows_without_overflow(X)
+    if norm == "l1":
+        return _l1_grid(X, grid, u)
+    low = X.min(axis=1, keepdims=True)
+    width = X.max(axis=1, keepdims=True) - low
+    return np.clip(np.floor((X - low) * (grid / _or_one(width)) + u), 0, grid)
 
 
 def inner_radius(grid: int, n_features: int) -> float:
@@ -209,16 +214,9 @@ def shape_of(X: Any) -> tuple[int, int]:
     return shape
 
 
-def dense(X: Any) -> np.ndarray:
-    """Return a sparse block as an array: noise fills every entry anyway."""
-    return X.toarray() if sparse.issparse(X) else np.asarray(X)
-
-
 def check_norm(norm: Any) -> str:
     """Return the norm, or say which ones there are."""
-    if norm not in NORMS:
-        raise ValueError(f"norm must be one of {NORMS}; got {norm!r}.")
-    return norm
+    return check_option(norm, "norm", NORMS)
 
 
 def check_clip_norm(clip_norm: Any) -> float:
@@ -230,52 +228,24 @@ def check_clip_norm(clip_norm: Any) -> float:
 
 
 def _l1_grid(X: np.ndarray, grid: int, u: np.ndarray) -> np.ndarray:
-    steps = np.abs(X)
-    np.cumsum(steps, axis=1, out=steps)
-    total = steps[:, -1:].copy()
-    empty = total[:, 0] == 0
-    steps *= grid / _or_one(total)
-    steps += u
-    np.floor(steps, out=steps)
-    np.minimum(steps, grid, out=steps)
+    sums = np.cumsum(np.abs(X), axis=1)
+    total = sums[:, -1:]
+    steps = np.minimum(np.floor(sums * (grid / _or_one(total)) + u), grid)
     steps[:, -1] = grid
-    if empty.any():
-        steps[empty] = 0.0
-    Z = np.empty_like(steps)
-    Z[:, 0] = steps[:, 0]
-    np.subtract(steps[:, 1:], steps[:, :-1], out=Z[:, 1:])
-    return np.copysign(Z, X, out=Z)
+    steps[total[:, 0] == 0] = 0.0
+    return np.copysign(np.diff(steps, axis=1, prepend=0.0), X)
 
 
 def _l2_grid(X: np.ndarray, grid: int, u: np.ndarray) -> np.ndarray:
     radius = inner_radius(grid, X.shape[1])
     scaled = X * (radius / _or_one(np.sqrt(np.square(X).sum(axis=1, keepdims=True))))
-    Z = np.floor(np.add(scaled, u, out=u), out=u)
+    Z = np.floor(scaled + u)
     outside = np.square(Z).sum(axis=1) > grid * grid
     if outside.any():
         Z[outside] = np.trunc(scaled[outside])
         if (np.square(Z[outside]).sum(axis=1) > grid * grid).any():
             raise ArithmeticError("a normalised row lies outside its sphere; this is a bug, nothing was released.")
     return Z
-
-
-def _minmax_grid(X: np.ndarray, grid: int, u: np.ndarray) -> np.ndarray:
-    low = X.min(axis=1, keepdims=True)
-    width = X.max(axis=1, keepdims=True) - low
-    Z = X - low
-    Z *= grid / _or_one(width)
-    Z += u
-    np.floor(Z, out=Z)
-    return np.clip(Z, 0, grid, out=Z)
-
-
-def _clip_grid(X: np.ndarray, grid: int, u: np.ndarray, clip_norm: float) -> np.ndarray:
-    Z = np.clip(X, -clip_norm, clip_norm)
-    Z /= clip_norm
-    Z *= grid
-    Z += u
-    np.floor(Z, out=Z)
-    return np.clip(Z, -grid, grid, out=Z)
 
 
 def _rounding_offsets(n: int, stream: RandomStream) -> np.ndarray:
@@ -295,12 +265,11 @@ def _rows_without_overflow(X: np.ndarray) -> np.ndarray:
     if not wild.any():
         return X
     X = X.copy()
-    rows = X[wild]
     size = peak[wild, np.newaxis]
     usable = np.isfinite(size) & (size > 0)
     # NumPy 1.26 reports an overflow of tiny rows where there is none; no quotient here exceeds one.
     with np.errstate(invalid="ignore", over="ignore"):
-        X[wild] = np.where(usable, rows / np.where(usable, size, 1.0), 0.0)
+        X[wild] = np.where(usable, X[wild] / np.where(usable, size, 1.0), 0.0)
     return X
 
 

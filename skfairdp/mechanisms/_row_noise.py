@@ -6,29 +6,15 @@ the noise hides the difference of two such rows least.
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
+from skfairdp._base import dense
 from skfairdp.mechanisms._alias_table import BLOCK
 from skfairdp.mechanisms._mechanism import Mechanism, check_columns, equality_ratio
-from skfairdp.mechanisms._normalise import (
-    add_noise,
-    check_clip_norm,
-    check_norm,
-    dense,
-    normalise,
-    normalise_to_grid,
-    shape_of,
-)
+from skfairdp.mechanisms._normalise import add_noise, check_clip_norm, check_norm, normalise, normalise_to_grid
 from skfairdp.random import RandomStream, random_stream
-
-
-class NoiseSource(Protocol):
-    """Draws integers."""
-
-    def fill(self, out: np.ndarray, stream: RandomStream) -> None:
-        """Fill a one-dimensional array with independent noise."""
 
 
 @dataclass(frozen=True)
@@ -61,8 +47,8 @@ class RowNoise(Mechanism):
         """Scale of the noise in the units of the output; 0 when there is none."""
 
     @abstractmethod
-    def _source(self) -> NoiseSource:
-        """Return what draws the integer noise."""
+    def _fill(self, out: np.ndarray, stream: RandomStream) -> None:
+        """Fill a one-dimensional array with independent integer noise."""
 
     @abstractmethod
     def _log_density(self, noise: np.ndarray) -> np.ndarray:
@@ -70,7 +56,6 @@ class RowNoise(Mechanism):
 
     def check(self, X: Any) -> None:
         """Check the shape. Values cannot fail: a row with a nan or an infinity is treated as the zero vector."""
-        shape_of(X)
         check_columns(X, self.n_features)
 
     def release(self, X: Any, stream: RandomStream) -> np.ndarray:
@@ -88,19 +73,17 @@ class RowNoise(Mechanism):
         ndarray of shape (n_samples, n_features), float64
         """
         self.check(X)
-        n_samples, n_features = shape_of(X)
+        n_samples, n_features = X.shape
         if self.grid == 0:
             return normalise(dense(X), self.norm, self.clip_norm)
-        source = self._source()
         out = np.empty((n_samples, n_features))
         rows = max(1, BLOCK // n_features)
-        noise = np.empty((min(rows, n_samples), n_features))
         for start in range(0, n_samples, rows):
-            part = slice(start, min(start + rows, n_samples))
+            part = slice(start, start + rows)
             Z = normalise_to_grid(dense(X[part]), self.norm, self.grid, stream, clip_norm=self.clip_norm)
-            fresh = noise[: len(Z)]
-            source.fill(fresh.reshape(-1), stream)
-            np.multiply(add_noise(Z, fresh), self.unit, out=out[part])
+            noise = np.empty(Z.shape)
+            self._fill(noise.reshape(-1), stream)
+            np.multiply(add_noise(Z, noise), self.unit, out=out[part])
         return out
 
     def log_likelihood_ratio(self, y: np.ndarray, x: np.ndarray, x_prime: np.ndarray) -> np.ndarray:

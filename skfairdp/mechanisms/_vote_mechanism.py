@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from scipy.special import log_ndtr, logsumexp, ndtr
 
-from skfairdp._validation import check_epsilon, check_votes
+from skfairdp._validation import check_epsilon, check_option, check_votes
 from skfairdp.accounting import (
     DEFAULT_ORDERS,
     REPLACE_ONE,
@@ -43,10 +43,9 @@ from skfairdp.mechanisms._gaussian_mechanism import (
     TOTAL_VARIATION,
     GaussianNoise,
     rounded_gaussian,
-    scale_of_level_sum,
 )
 from skfairdp.mechanisms._mechanism import Mechanism
-from skfairdp.random import RandomStream, SeedIdentity
+from skfairdp.random import RandomStream
 
 # -- noisy counts, and labels made of them ----------------------------------------------------------------------------
 
@@ -57,8 +56,8 @@ POSTPROCESSES = ("affine", "simplex", "clip", "none")
 _FINEST = 4096
 LEAST_NOISE_SCALE, GREATEST_NOISE_SCALE = 0.01, 2.0**24
 
-# Sums over the one table that every scale can share: the grid has 2**20 steps or more to a vote.
-_FACTOR, _STEPS_PER_VOTE = 128, 2**20
+# Of sums over the one table that every scale can share: the grid has so many steps to a vote, or more.
+_STEPS_PER_VOTE = 2**20
 
 # A vote is overturned with at least this probability, so that 64 random bits resolve both outcomes to 1 part in 2**43.
 _LEAST_FLIP = 2.0**-20
@@ -104,12 +103,13 @@ def noisy_votes(votes: np.ndarray, noise_scale: float, stream: RandomStream, *, 
         return counts
     if one_table:
         grid = _vote_grid(sigma)
-        return (counts * grid + rounded_gaussian(counts.shape, sigma * grid, stream)) / grid
-    noise = _shared_noise(sigma)
-    grid = math.floor(noise.scale / sigma)
-    drawn = np.empty(counts.size, dtype=np.int64)
-    noise.fill(drawn, stream)
-    return (counts.astype(np.int64) * grid + drawn.reshape(counts.shape)) / grid
+        drawn = rounded_gaussian(counts.shape, sigma * grid, stream)
+    else:
+        noise = GaussianNoise.by_levels(_STEPS_PER_VOTE * sigma)
+        grid = math.floor(noise.scale / sigma)
+        drawn = np.empty(counts.shape, dtype=np.int64)
+        noise.fill(drawn.reshape(-1), stream)
+    return (counts.astype(np.int64) * grid + drawn) / grid
 
 
 def binary_labels(votes: np.ndarray, noise_scale: float, stream: RandomStream) -> np.ndarray:
@@ -265,8 +265,7 @@ def soft_labels(noisy: Any, n_teachers: int, postprocess: str = "affine") -> np.
     >>> soft_labels(noisy, 100, "none"), soft_labels(noisy, 100, "affine"), soft_labels(noisy, 100, "simplex")
     (array([[ 1.2, -0.1]]), array([[ 1.15, -0.15]]), array([[1., 0.]]))
     """
-    if postprocess not in POSTPROCESSES:
-        raise ValueError(f"postprocess must be one of {POSTPROCESSES}; got {postprocess!r}.")
+    check_option(postprocess, "postprocess", POSTPROCESSES)
     shares = np.asarray(noisy, dtype=float) / n_teachers
     if postprocess == "none":
         return shares
@@ -318,8 +317,7 @@ def answer_log_probabilities(votes: np.ndarray, noise_scale: float) -> np.ndarra
     if noise_scale == 0:
         return np.where(np.arange(n_classes) == counts.argmax(axis=1)[:, None], 0.0, -np.inf)
     if n_classes == 2:
-        lead = (counts - counts[:, ::-1]) / (math.sqrt(2) * noise_scale)
-        return log_ndtr(lead)
+        return log_ndtr((counts - counts[:, ::-1]) / (math.sqrt(2) * noise_scale))
     nodes, weights = normal_quadrature()
     found = np.empty(counts.shape)
     for a in range(n_classes):
@@ -342,14 +340,6 @@ def _check_scale(name: str, value: float) -> float:
             f"{name} must be 0 or a number from {LEAST_NOISE_SCALE:g} to {GREATEST_NOISE_SCALE:g}; got {value!r}."
         )
     return scale
-
-
-def _shared_noise(noise_scale: float) -> GaussianNoise:
-    """Return the least sum over the largest table that gives a fine grid; one table serves every noise scale."""
-    levels = 2
-    while TABLE_SCALE * scale_of_level_sum(_FACTOR, levels) < _STEPS_PER_VOTE * noise_scale:
-        levels += 1
-    return GaussianNoise(TABLE_SCALE, _FACTOR, levels)
 
 
 def _vote_grid(noise_scale: float) -> int:
@@ -418,7 +408,7 @@ class VoteMechanism(Mechanism):
         """All labels together."""
         return ReleaseEvent(self.epsilon, self.delta, gaussian_mu=self.mu)
 
-    def guarantee(self, *, seed: SeedIdentity | None = None, **words: Any) -> PrivacyGuarantee:
+    def guarantee(self, **words: Any) -> PrivacyGuarantee:
         """Write the receipt; ``does_not_cover`` adds to what no vote covers."""
         more = words.pop("does_not_cover", ())
         scope = {
@@ -427,7 +417,7 @@ class VoteMechanism(Mechanism):
             "covers": VOTES_COVER,
             "does_not_cover": (*VOTES_DO_NOT_COVER, *more),
         }
-        return super().guarantee(seed=seed, **{**scope, **words})
+        return super().guarantee(**{**scope, **words})
 
     def check(self, votes: np.ndarray) -> None:
         """Check that these are votes on no more queries than were paid for."""
@@ -514,12 +504,10 @@ class VoteMechanism(Mechanism):
             raise ValueError("with one class there is no other vote that a teacher could give.")
         pairs = []
         for most in dict.fromkeys(((self.n_voting + 1) // 2, self.n_voting)):
-            counts = np.zeros(self.n_classes, dtype=np.int64)
-            counts[0], counts[-1] = most, self.n_voting - most
-            moved = counts.copy()
-            moved[0] -= 1
-            moved[-1] += 1
-            pairs.append((np.tile(counts, (self.n_asked, 1)), np.tile(moved, (self.n_asked, 1))))
+            first, second = np.zeros((2, self.n_asked, self.n_classes), dtype=np.int64)
+            first[:, 0], first[:, -1] = most, self.n_voting - most
+            second[:, 0], second[:, -1] = most - 1, self.n_voting - most + 1
+            pairs.append((first, second))
         return pairs
 
 
@@ -572,47 +560,31 @@ def vote_mechanism(
     else:
         noise_scale = _check_scale("noise_scale", noise_scale)
     noiseless = VoteMechanism(labels, n_classes, n_voting, n_answered, n_answered, 0.0, math.inf, 0.0, None)
-    if labels == "confident":
+    confident = labels == "confident"
+    if confident:
+        if threshold_noise_scale is not None:
+            threshold_noise_scale = _check_scale("threshold_noise_scale", threshold_noise_scale)
         least = 2 * n_voting / 3 if threshold is None else float(threshold)
-        noiseless = replace(noiseless, n_asked=n_asked, threshold=least)
-        return _confident_mechanism(noiseless, epsilon, delta, noise_scale, threshold_noise_scale)
+        noiseless = replace(noiseless, n_asked=n_asked, threshold=least if n_classes > 1 else -math.inf)
     if n_classes == 1:
         return replace(noiseless, epsilon=0.0)  # every answer is known beforehand
-    if (noise_scale is None and math.isinf(epsilon)) or noise_scale == 0:
+    if noise_scale is None and math.isinf(epsilon):
         return noiseless
-    if labels == "hard" and n_classes == 2:
+    if labels == "hard" and n_classes == 2 and noise_scale != 0:
         return _binary_majority_price(noiseless, epsilon, delta, noise_scale)
-    given = None if noise_scale is None else (0.0, noise_scale)
-    return _with_noise(
-        noiseless, epsilon, delta, given, lambda e, d: (0.0, _in_range(gnmax_noise_scale(e, d, n_answered)))
-    )
-
-
-def _confident_mechanism(
-    noiseless: VoteMechanism,
-    epsilon: float,
-    delta: float,
-    noise_scale: float | None,
-    threshold_noise_scale: float | None,
-) -> VoteMechanism:
-    """Give a mechanism without noise the noise of questions and answers."""
-    if threshold_noise_scale is not None:
-        threshold_noise_scale = _check_scale("threshold_noise_scale", threshold_noise_scale)
-    n_asked, n_answered = noiseless.n_asked, noiseless.n_answered
-    if noiseless.n_classes == 1:
-        return replace(noiseless, epsilon=0.0, threshold=-math.inf)
     given = None
     if noise_scale is not None:
-        # Where nothing else is said, the questions get as much of mu**2 as the answers.
-        balanced = math.sqrt(n_asked / (2 * n_answered)) * noise_scale
-        given = (balanced if threshold_noise_scale is None else threshold_noise_scale, noise_scale)
-        if 0 in given:
-            return replace(noiseless, threshold_noise_scale=given[0], noise_scale=noise_scale)
-    elif math.isinf(epsilon):
-        return noiseless
+        asking = threshold_noise_scale if confident else 0.0
+        if asking is None:  # the questions get as much of mu**2 as the answers
+            asking = math.sqrt(n_asked / (2 * n_answered)) * noise_scale
+        if noise_scale == 0 or (confident and asking == 0):
+            return replace(noiseless, threshold_noise_scale=asking, noise_scale=noise_scale)
+        given = (asking, noise_scale)
 
     def scales(epsilon: float, delta: float) -> tuple[float, float]:
-        return _confident_scales(epsilon, delta, n_asked, n_answered, threshold_noise_scale)
+        if confident:
+            return _confident_scales(epsilon, delta, n_asked, n_answered, threshold_noise_scale)
+        return 0.0, _in_range(gnmax_noise_scale(epsilon, delta, n_answered))
 
     return _with_noise(noiseless, epsilon, delta, given, scales)
 
@@ -681,16 +653,15 @@ def _binary_majority_price(
     off = binary_slack(n_queries)
     inner = delta * (1 - 2 * off)
     if noise_scale is not None:
-        sigma = noise_scale
-        loss, gaussian = _binary_vote_epsilon(n_queries, n_voting, sigma, inner)
-        spent = loss + off
+        by_counts = gaussian_epsilon(inner, gnmax_mu(n_queries, noise_scale))
+        by_labels = renyi_epsilon(n_queries * binary_vote_rdp(n_voting, noise_scale), inner)
+        epsilon, gaussian = min(by_counts, by_labels) + off, by_counts <= by_labels
+    elif epsilon > off:
+        noise_scale, gaussian = _binary_noise_scale(n_queries, n_voting, epsilon - off, inner)
     else:
-        if epsilon <= off:
-            raise ValueError(f"epsilon must be above {off:.2g} for {n_queries} queries; got {epsilon!r}.")
-        sigma, gaussian = _binary_noise_scale(n_queries, n_voting, epsilon - off, inner)
-        spent = epsilon
-    mu = gaussian_mu(spent, delta) if gaussian else None
-    return replace(noiseless, noise_scale=sigma, epsilon=spent, delta=delta, mu=mu)
+        raise ValueError(f"epsilon must be above {off:.2g} for {n_queries} queries; got {epsilon!r}.")
+    mu = gaussian_mu(epsilon, delta) if gaussian else None
+    return replace(noiseless, noise_scale=noise_scale, epsilon=epsilon, delta=delta, mu=mu)
 
 
 @lru_cache(maxsize=64)
@@ -711,13 +682,6 @@ def _binary_noise_scale(n_queries: int, n_voting: int, epsilon: float, delta: fl
         else:
             low = middle
     return high, gaussian
-
-
-def _binary_vote_epsilon(n_queries: int, n_voting: int, noise_scale: float, delta: float) -> tuple[float, bool]:
-    """Return the lesser bound, and whether it is the one of noisy counts."""
-    by_counts = gaussian_epsilon(delta, gnmax_mu(n_queries, noise_scale))
-    by_labels = renyi_epsilon(n_queries * binary_vote_rdp(n_voting, noise_scale), delta)
-    return min(by_counts, by_labels), by_counts <= by_labels
 
 
 def _vote_table_slack(values: list[tuple[int, float]], epsilon: float, delta: float) -> tuple[bool, float, float]:

@@ -28,7 +28,9 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEnc
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from skfairdp.accounting import PrivacyGuarantee, ReleaseEvent, compose
+from skfairdp._base import dense
+from skfairdp._validation import check_option
+from skfairdp.accounting import PrivacyGuarantee, ReleaseEvent, as_one_event, compose
 
 _ROWS = ("fitted", "new")
 _LABELS = "the labels y that steps behind the noise were fitted with"
@@ -39,7 +41,6 @@ _FITTING = {"fit", "fit_transform", "fit_predict"}
 _KNOWN_TO_MIX = {"NMF", "MiniBatchNMF"}
 #: Whether a step is being tried on made-up rows, which are no release.
 _on_trial: ContextVar[bool] = ContextVar("on_trial", default=False)
-_NOT_A_STEP = (None, "passthrough", "drop")
 
 
 def pipeline_guarantee(pipeline: Any, *, rows: str = "fitted") -> PrivacyGuarantee:
@@ -83,8 +84,7 @@ def pipeline_guarantee(pipeline: Any, *, rows: str = "fitted") -> PrivacyGuarant
     >>> pipeline_guarantee(broken).epsilon, pipeline_guarantee(broken, rows="new").epsilon
     (inf, 1.0)
     """
-    if rows not in _ROWS:
-        raise ValueError(f"rows must be one of {_ROWS}; got {rows!r}.")
+    check_option(rows, "rows", _ROWS)
     if hasattr(pipeline, "__sklearn_tags__"):  # others cannot be asked whether they are fitted
         check_is_fitted(pipeline)
     found = _walk_steps(pipeline, type(pipeline).__name__, rows)
@@ -103,13 +103,11 @@ def pipeline_guarantee(pipeline: Any, *, rows: str = "fitted") -> PrivacyGuarant
 
 def without_protection(guarantee: PrivacyGuarantee, reasons: list[str]) -> PrivacyGuarantee:
     """Write the receipt of a release whose guarantee something else has broken."""
-    event = ReleaseEvent(math.inf)
-    seeds = tuple((ReleaseEvent(0.0, seed=e.seed), n) for e, n in guarantee.events or () if e.seed is not None)
     return replace(
         guarantee,
         epsilon=math.inf,
         delta=0.0,
-        events=((event, 1), *seeds),
+        events=as_one_event(ReleaseEvent(math.inf), guarantee.events),
         does_not_cover=tuple(dict.fromkeys((*reasons, *guarantee.does_not_cover))),
         mechanism=f"{guarantee.mechanism}, undone: {'; '.join(reasons)}",
     )
@@ -180,8 +178,7 @@ def _equal_tables(first: Any, second: Any) -> bool:
     """Whether two tables of the same shape hold the same values; either may be sparse."""
     if sparse.issparse(first) and sparse.issparse(second):
         return (first != second).nnz == 0
-    one, other = (part.toarray() if sparse.issparse(part) else np.asarray(part) for part in (first, second))
-    return np.array_equal(one, other)
+    return np.array_equal(dense(first), dense(second))
 
 
 @dataclass
@@ -227,10 +224,8 @@ def _walk_steps(step: Any, name: str, rows: str) -> _Findings:
             found.of_fitted_rows = [privacy] if rows == "fitted" else []
         else:
             found.of_given_rows = privacy
-    if rows == "fitted":
-        learned = _learned_without_noise(step)
-        if learned is not None:
-            found.reasons.append(_fitted_on_the_same(name, learned))
+    if rows == "fitted" and (learned := _learned_without_noise(step)) is not None:
+        found.reasons.append(_fitted_on_the_same(name, learned))
     if hasattr(step, "_taken_as_public"):
         found.conditions.append(f"{step._taken_as_public()} of {name!r}: they must not come from the protected rows")
     if found.of_given_rows is None and not found.of_fitted_rows:
@@ -274,13 +269,9 @@ def _walk_side_by_side(branches: list[tuple[str, Any]], rows: str) -> _Findings:
 
 def _branches_of_step(step: Any) -> list[tuple[str, Any]]:
     if isinstance(step, FeatureUnion):
-        return [(name, part) for name, part in step.transformer_list if not _is_dropped(part)]
+        return [(name, part) for name, part in step.transformer_list if part != "drop"]
     fitted = getattr(step, "transformers_", step.transformers)
-    return [(name, part) for name, part, columns in fitted if not _is_dropped(part) and not _is_empty(columns)]
-
-
-def _is_dropped(part: Any) -> bool:
-    return isinstance(part, str) and part == "drop"
+    return [(name, part) for name, part, columns in fitted if part != "drop" and not _is_empty(columns)]
 
 
 def _is_empty(columns: Any) -> bool:
@@ -288,7 +279,7 @@ def _is_empty(columns: Any) -> bool:
 
 
 def _is_nothing(step: Any) -> bool:
-    return step is None or (isinstance(step, str) and step in _NOT_A_STEP)
+    return step is None or (isinstance(step, str) and step in ("passthrough", "drop"))
 
 
 def _fitted_on_the_same(name: str, learned: str) -> str:
@@ -297,9 +288,8 @@ def _fitted_on_the_same(name: str, learned: str) -> str:
 
 def _learned_without_noise(step: Any) -> str | None:
     """Name what a step has learned from the rows of its fit without noise; ``None`` if nothing."""
-    own = getattr(step, "_learned_in_clear", None)
-    if own is not None:
-        return own()
+    if hasattr(step, "_learned_in_clear"):
+        return step._learned_in_clear()
     if isinstance(step, OneHotEncoder | OrdinalEncoder):
         given = not isinstance(step.categories, str) and step.min_frequency is None and step.max_categories is None
         return None if given and getattr(step, "drop", None) is None else "categories"
@@ -314,8 +304,8 @@ def _learned_without_noise(step: Any) -> str | None:
 
 
 def _chooses_columns_by_rows(step: Any) -> bool:
-    given = [columns for _, _, columns in step.transformers] if isinstance(step, ColumnTransformer) else []
-    return any(callable(columns) and not isinstance(columns, make_column_selector) for columns in given)
+    given = step.transformers if isinstance(step, ColumnTransformer) else ()
+    return any(callable(columns) and not isinstance(columns, make_column_selector) for _, _, columns in given)
 
 
 def _mixes_rows(step: Any, name: str) -> list[str]:
@@ -358,8 +348,7 @@ def _tried_on_made_up_rows(step: Any) -> int | None:
         return made_up(np.where(generator.random(values.shape) < 0.3, np.nan, values))
 
     def transform(X: Any) -> Any:
-        out = step.transform(X)
-        return out.toarray() if hasattr(out, "toarray") else out
+        return dense(step.transform(X))
 
     found = [find_mixed_rows(transform, continuous), find_mixed_rows(transform, repeating)]
     with suppress(ValueError, TypeError):  # a step that refuses gaps cannot fill them from other rows
@@ -375,7 +364,7 @@ def _enclosing_pipelines(estimator: Any) -> list[tuple[Pipeline, bool]]:
     """
     here = _running_pipelines(sys._getframe(1))
     found = list(here.values())
-    same = _holds_itself if any(fitting for _, fitting in found) else _holds_itself_or_its_kind
+    same = _holds_itself if any(fitting for _, fitting in found) else _holds_its_kind
     for thread, frame in sys._current_frames().items():
         if thread != threading.get_ident():
             for key, (pipeline, fitting) in _running_pipelines(frame).items():
@@ -411,10 +400,6 @@ def _holds_itself(step: Any, estimator: Any) -> bool:
 
 def _holds_its_kind(step: Any, estimator: Any) -> bool:
     return any(type(part) is type(estimator) for part in _step_and_parameters(step))
-
-
-def _holds_itself_or_its_kind(step: Any, estimator: Any) -> bool:
-    return _holds_itself(step, estimator) or _holds_its_kind(step, estimator)
 
 
 def _step_and_parameters(step: Any) -> list[Any]:
@@ -464,16 +449,13 @@ def find_mixed_rows(
         before = np.asarray(function(rows))
         for changed in (0, size // 2, size - 1):
             others = np.arange(size) != changed
-            for other in _other_rows(make_rows(1)):
+            row: Any = make_rows(1)
+            # A row that is far from all others shows in a maximum as well as in a mean.
+            for other in [row] if isinstance(row, list) else [row, 1000 * row]:
                 after = np.asarray(function(_with_row_replaced(rows, changed, other)))
-                if not _same_arrays(before[others], after[others]):
+                if not np.array_equal(before[others], after[others], equal_nan=before.dtype.kind == "f"):
                     return size
     return None
-
-
-def _other_rows(row: Any) -> list[Any]:
-    """Return the row, and one that is far from all others, which shows in a maximum as well as in a mean."""
-    return [row] if isinstance(row, list) else [row, 1000 * row]
 
 
 def _with_row_replaced(rows: Any, place: int, row: Any) -> Any:
@@ -485,7 +467,3 @@ def _with_row_replaced(rows: Any, place: int, row: Any) -> Any:
     else:
         changed[place] = row[0]
     return changed
-
-
-def _same_arrays(first: np.ndarray, second: np.ndarray) -> bool:
-    return first.shape == second.shape and np.array_equal(first, second, equal_nan=first.dtype.kind == "f")

@@ -84,8 +84,7 @@ class ReleaseMixin:
         """Check, spend, draw: in this order, so that neither a mistake nor a refusal costs or tells anything."""
         mechanism.check(values)
         guarantee = _as_drawn(guarantee, stream)
-        own_rows = _releases_its_own_rows.get() is self
-        learned = self._learned_in_clear() if own_rows else None
+        learned = self._learned_in_clear() if _releases_its_own_rows.get() is self else None
         price = price_in_program(self, guarantee, learned, self.__dict__.get("_undone_where_sent_from", ()))
         charge_release(price, source=type(self).__name__)
         return mechanism.release(values, stream)
@@ -176,6 +175,6 @@ class ReleaseTransformerMixin(ReleaseMixin):
 
 def _as_drawn(guarantee: PrivacyGuarantee, stream: RandomStream) -> PrivacyGuarantee:
     """Say from which stream the noise comes now: that of a copy is another one than that of the original."""
-    if all(event.seed == stream.identity for event, _ in guarantee.events or ()):
+    if all(event.seed == stream.identity for event, _ in guarantee.events):
         return guarantee
     return guarantee.with_seed(stream.identity)

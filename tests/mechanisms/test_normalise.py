@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
+from skfairdp._base import dense
 from skfairdp.mechanisms import l1_sensitivity, l2_sensitivity, normalise
-from skfairdp.mechanisms._normalise import FINEST_GRID, NORMS, add_noise, dense, inner_radius, normalise_to_grid
+from skfairdp.mechanisms._normalise import FINEST_GRID, NORMS, add_noise, inner_radius, normalise_to_grid
 from skfairdp.random import random_stream
 
 GRIDS = {"l1": [1, 2, 64, 4096, 2**40], "l2": [32, 1000, 2**26], "minmax": [1, 512, 2**40], "clip": [1, 512, 2**40]}
