@@ -143,14 +143,15 @@ def excessive_risk(private_losses: Any, clean_losses: Any, *, sensitive_features
     private, clean = _check_losses(private_losses, clean_losses)
     extra = private - clean
     if sensitive_features is None:
-        return pd.DataFrame(_mean_and_error(extra))
+        return pd.DataFrame({"risk": extra.mean(axis=0), "standard_error": standard_error(extra)})
     groups = check_sensitive_features(sensitive_features, extra.shape[1], intersection=True)
     indices, labels = groups.indices[:, 0], groups.labels[0]
     sizes = np.bincount(indices, minlength=len(labels))
     membership = np.zeros((extra.shape[1], len(labels)))
     membership[np.arange(len(indices)), indices] = 1 / sizes[indices]
     index = pd.Index(labels, name=groups.names[0], tupleize_cols=False)
-    return pd.DataFrame({**_mean_and_error(extra @ membership), "count": sizes}, index=index)
+    found = excessive_risk(extra @ membership, np.zeros(len(labels)))
+    return found.assign(count=sizes).set_index(index)
 
 
 def excessive_risk_gap(private_losses: Any, clean_losses: Any, *, sensitive_features: Any) -> float:
@@ -212,10 +213,9 @@ def model_sensitivity(private_parameters: Any, clean_parameters: Any) -> dict[st
         )
     moved = (private - clean).reshape(len(private), -1)
     distance = np.linalg.norm(moved, axis=1)
-    error = float(distance.std(ddof=1) / math.sqrt(len(distance))) if len(distance) > 1 else math.nan
     return {
         "mean": float(distance.mean()),
-        "standard_error": error,
+        "standard_error": float(standard_error(distance)),
         "mean_square": float(np.square(distance).mean()),
         "bias": float(np.linalg.norm(moved.mean(axis=0))),
     }
@@ -233,10 +233,11 @@ def _check_losses(private_losses: Any, clean_losses: Any) -> tuple[np.ndarray, n
     return private, clean
 
 
-def _mean_and_error(extra: np.ndarray) -> dict[str, np.ndarray]:
-    repeats = len(extra)
-    spread = extra.std(axis=0, ddof=1) / math.sqrt(repeats) if repeats > 1 else np.full(extra.shape[1], math.nan)
-    return {"risk": extra.mean(axis=0), "standard_error": spread}
+def standard_error(repeats: np.ndarray) -> np.ndarray:
+    """Return the standard error of the mean over the first axis; nan for a single repetition."""
+    if len(repeats) == 1:
+        return np.full(repeats.shape[1:], math.nan)
+    return repeats.std(axis=0, ddof=1) / math.sqrt(len(repeats))
 
 
 @dataclass(frozen=True)

@@ -109,6 +109,13 @@ class RepresentationScorer:
     """
 
     def __init__(self, name: str, probe: Callable, sign: int, params: dict, representation: "str | Callable"):
+        if representation not in ("transform", "output") and not callable(representation):
+            raise ValueError(f"representation must be 'transform', 'output' or a function; got {representation!r}.")
+        # A wrong name is refused now: inside a search it would only be a nan and a warning.
+        known = [key for key, p in inspect.signature(probe).parameters.items() if p.kind is p.KEYWORD_ONLY]
+        unknown = sorted(set(params) - set(known))
+        if unknown:
+            raise TypeError(f"{probe.__name__} has no parameter {unknown[0]!r}; it has {known}.")
         self._name = name
         self._probe = probe
         self._sign = sign
@@ -217,8 +224,6 @@ def make_leakage_scorer(*, representation: "str | Callable" = "transform", **pro
     >>> bool(-1 <= scorer(encoder, data.data, sensitive_features=data.sensitive_features) < -0.5)
     True
     """
-    _check_representation(representation)
-    _check_parameters(leakage_score, probe_params)
     return RepresentationScorer("make_leakage_scorer(...)", leakage_score, -1, probe_params, representation)
 
 
@@ -260,22 +265,7 @@ def make_code_length_scorer(
     >>> bool(scorer(encoder, data.data, sensitive_features=data.sensitive_features) > 0)
     True
     """
-    _check_representation(representation)
-    _check_parameters(online_code_length, code_params)
     return RepresentationScorer("make_code_length_scorer(...)", online_code_length, 1, code_params, representation)
-
-
-def _check_representation(representation: Any) -> None:
-    if representation not in ("transform", "output") and not callable(representation):
-        raise ValueError(f"representation must be 'transform', 'output' or a function; got {representation!r}.")
-
-
-def _check_parameters(function: Callable, params: dict[str, Any]) -> None:
-    """Refuse a wrong name now: inside a search it would only be a nan and a warning."""
-    known = [name for name, p in inspect.signature(function).parameters.items() if p.kind is p.KEYWORD_ONLY]
-    unknown = sorted(set(params) - set(known))
-    if unknown:
-        raise TypeError(f"{function.__name__} has no parameter {unknown[0]!r}; it has {known}.")
 
 
 def representation_of(estimator: Any, X: Any, how: "str | Callable" = "transform") -> Any:
