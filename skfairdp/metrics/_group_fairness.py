@@ -146,7 +146,7 @@ def grms(y_true: Any, y_pred: Any, *, sensitive_features: Any, sample_weight: An
     >>> round(grms(y_true, y_pred, sensitive_features=["f", "m", "f", "m"]), 3)
     0.707
     """
-    return float(_class_gap("grms", y_true, y_pred, sensitive_features, sample_weight, labels, "rms"))
+    return _class_gap("grms", y_true, y_pred, sensitive_features, sample_weight, labels, "rms")
 
 
 def accuracy_gap(y_true: Any, y_pred: Any, *, sensitive_features: Any, sample_weight: Any = None) -> float:
@@ -352,7 +352,7 @@ def _class_gap(
     average: str | None,
     pos_label: Any = None,
     agg: str = "max",
-) -> "float | pd.Series":
+) -> Any:
     """Reduce the gaps of the classes, and say what was undefined among those that were used."""
     table = group_table(
         y_true, y_pred, sensitive_features=sensitive_features, sample_weight=sample_weight, labels=labels

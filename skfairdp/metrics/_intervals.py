@@ -256,5 +256,5 @@ def _statistic_of(metric: str, classes: tuple[Any, ...], average: str, pos_label
         return lambda counts: largest_difference(accuracy_rates(counts), axis=-1)
     if metric == "worst_group_accuracy":  # every table holds rows, so one rate is a number
         return lambda counts: np.nanmin(accuracy_rates(counts), axis=-1)
-    how = ("rms", None) if metric == "grms" else resolve_average(classes, average, pos_label)
+    how: Any = ("rms", None) if metric == "grms" else resolve_average(classes, average, pos_label)
     return lambda counts: combine_gaps(class_gaps(counts, *CLASS_METRICS[metric]), *how)

@@ -78,13 +78,9 @@ def _estimators_inside(value: Any, seen: dict[int, Any]) -> Iterator[Any]:
     if hasattr(value, "get_params"):
         if hasattr(value, "fit"):
             yield value
-        for inner in value.get_params(deep=False).values():
-            yield from _estimators_inside(inner, seen)
-    elif isinstance(value, Mapping):
-        for inner in value.values():
-            yield from _estimators_inside(inner, seen)
-    elif isinstance(value, list | tuple):
-        for inner in value:
+        value = value.get_params(deep=False)
+    if isinstance(value, Mapping | list | tuple):
+        for inner in value.values() if isinstance(value, Mapping) else value:
             yield from _estimators_inside(inner, seen)
 
 
