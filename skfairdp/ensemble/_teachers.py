@@ -24,16 +24,6 @@ _VALUES_AT_ONCE = 1 << 24
 
 
 @dataclass(frozen=True)
-class NetworkSettings:
-    """How networks are trained, teachers and students alike."""
-
-    hidden_sizes: tuple[int, ...]
-    max_epochs: int
-    batch_size: int
-    learning_rate: float
-
-
-@dataclass(frozen=True)
 class RowReader:
     """How rows reach the teachers: scaled by what public rows say, and dense unless sparse ones are welcome.
 
@@ -154,7 +144,7 @@ class Teachers:
     Attributes
     ----------
     models : NetworkEnsemble or list
-        What was trained; teachers whose part holds a single class are not asked.
+        What was trained. A list leaves out the teachers whose part holds a single class; they are not asked.
     constant : ndarray of shape (n_voting,)
         The class of a part that holds no other; -1 elsewhere. A teacher whose rows all have weight 0 abstains, which
         is written as the number of classes.
@@ -193,7 +183,7 @@ class Teachers:
         ballots = np.repeat(self.constant[:, None], X.shape[0], axis=1)
         undecided = np.flatnonzero(self.constant < 0)
         if isinstance(self.models, list):
-            asked = Parallel(n_jobs=self.n_jobs)(delayed(_predict_as_array)(self.models[i], X) for i in undecided)
+            asked = Parallel(n_jobs=self.n_jobs)(delayed(_predict_as_array)(model, X) for model in self.models)
             for i, ballot in zip(undecided, asked):
                 ballots[i] = ballot
         elif undecided.size:
@@ -208,7 +198,7 @@ def train_teachers(
     n_classes: int,
     *,
     estimator: Any,
-    networks: NetworkSettings,
+    networks: dict[str, Any],
     stream: RandomStream,
     read: RowReader,
     weight: np.ndarray | None = None,
@@ -229,8 +219,8 @@ def train_teachers(
         Number of classes.
     estimator : classifier or None
         Cloned for each teacher; ``None`` trains small networks, all at once.
-    networks : NetworkSettings
-        Of these networks.
+    networks : dict
+        Of these networks, as for ``train_ensemble``.
     stream : RandomStream
         Every teacher gets a seed of its own from it, which does not depend on any row.
     read : RowReader
@@ -252,12 +242,14 @@ def train_teachers(
     if estimator is not None:
         seeds = stream.uint32(len(voting)).tolist()
         models = Parallel(n_jobs=n_jobs, verbose=verbose)(
-            delayed(_train_one)(
-                estimator, read(X[part]), class_indices[part], None if weight is None else weight[part], seed
+            delayed(fit_with_weights)(
+                clone_with_seed(estimator, seed, overwrite=True),
+                read(X[part]),
+                class_indices[part],
+                None if weight is None else weight[part],
             )
-            if fixed < 0
-            else delayed(_one_class_teacher)()
             for part, seed, fixed in zip(voting, seeds, constant)
+            if fixed < 0
         )
     elif (constant < 0).any():
         # Padded to the longest part with its rows of weight 0: weights must not change what other teachers draw.
@@ -294,7 +286,7 @@ def _train_networks(
     parts: list[np.ndarray],
     longest: int,
     n_classes: int,
-    networks: NetworkSettings,
+    networks: dict[str, Any],
     stream: RandomStream,
     read: RowReader,
     weight: np.ndarray | None,
@@ -324,10 +316,7 @@ def _train_networks(
                 rows,
                 targets,
                 present,
-                hidden_sizes=networks.hidden_sizes,
-                max_epochs=networks.max_epochs,
-                batch_size=networks.batch_size,
-                learning_rate=networks.learning_rate,
+                **networks,
                 weight_decay=1e-4,
                 stream=ready,
             )
@@ -339,14 +328,6 @@ def _train_networks(
         for kind in ("weights", "biases")
     ]
     return NetworkEnsemble(*layers)
-
-
-def _train_one(estimator: BaseEstimator, X: Any, class_indices: np.ndarray, weight: Any, seed: int) -> Any:
-    return fit_with_weights(clone_with_seed(estimator, seed, overwrite=True), X, class_indices, weight)
-
-
-def _one_class_teacher() -> None:
-    """Stand in for a teacher that knows one class only."""
 
 
 def _predict_as_array(model: Any, X: Any) -> np.ndarray:

@@ -1,5 +1,6 @@
 """What erasers share: how they read rows and groups, and how they treat rows block by block."""
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from skfairdp._validation import SensitiveGroups, check_sensitive_features
 MOST_SPARSE_COLUMNS = 10_000
 
 
-class Eraser(OneToOneFeatureMixin, TransformerMixin, SkfairdpEstimator):
+class Eraser(OneToOneFeatureMixin, TransformerMixin, SkfairdpEstimator, ABC):
     """Base of transformers that remove directions from rows."""
 
     mean_: np.ndarray
@@ -56,9 +57,9 @@ class Eraser(OneToOneFeatureMixin, TransformerMixin, SkfairdpEstimator):
             block[:, self._constant] = rows[:, self._constant]
         return erased
 
+    @abstractmethod
     def _erase_centred(self, block: np.ndarray) -> None:
         """Remove the directions from rows minus their mean, in place."""
-        raise NotImplementedError
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
