@@ -410,9 +410,10 @@ class PATEClassifier(ReleaseMixin, ClassifierMixin, SkfairdpEstimator):
         )
         votes = teachers.votes(queries)
 
-        guarantee = mechanism.guarantee(
-            seed=noising.identity, does_not_cover=not_covered(self.classes, len(taken), n_rows)
-        )
+        not_covered = [] if self.classes is not None else [_LABEL_SET]
+        if len(taken):
+            not_covered.append(f"the features of {len(taken)} of the {n_rows} rows, which were set aside as public")
+        guarantee = mechanism.guarantee(seed=noising.identity, does_not_cover=tuple(not_covered))
         answered, released = self._let_out(votes, mechanism, noising, guarantee)
         if not len(answered):
             raise ValueError(
@@ -699,11 +700,3 @@ def set_aside(n_rows: int, fraction: float, stream: RandomStream) -> tuple[np.nd
         stacklevel=4,  # past fit and the wrapper that validates parameters
     )
     return np.sort(order[:n_aside]), np.sort(order[n_aside:])
-
-
-def not_covered(classes: Any, n_aside: int, n_rows: int) -> tuple[str, ...]:
-    """Name what the guarantee leaves out because of how ``fit`` was called."""
-    missing: list[str] = [] if classes is not None else [_LABEL_SET]
-    if n_aside:
-        missing.append(f"the features of {n_aside} of the {n_rows} rows, which were set aside as public")
-    return tuple(missing)

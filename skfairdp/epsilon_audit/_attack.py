@@ -54,11 +54,8 @@ def check_different(x: Any, x_prime: Any) -> None:
         raise ValueError("x and x_prime must both be documents, or both be rows of values.")
     if not isinstance(x, str) and x.shape != x_prime.shape:
         raise ValueError(f"x and x_prime must have equally many values; got {x.size} and {x_prime.size}.")
-    if isinstance(x, str):
-        same = x == x_prime
-    else:
-        same = all(a == b or (a != a and b != b) for a, b in zip(x.tolist(), x_prime.tolist()))
-    if same:
+    pairs = [(x, x_prime)] if isinstance(x, str) else zip(x.tolist(), x_prime.tolist())
+    if all(a == b or (a != a and b != b) for a, b in pairs):
         raise ValueError("x and x_prime are equal: no release can tell them apart. Give two different records.")
 
 
@@ -361,9 +358,7 @@ def _apply_score(function: Score, outputs: np.ndarray, name: str) -> np.ndarray:
 
 def _finite_ratio(ratio: Callable, outputs: np.ndarray, x: Any, x_prime: Any) -> np.ndarray:
     """Ask the release about the outputs it can know; one with nan or infinity in it is a fault, and scored as nan."""
-    if outputs.dtype.kind != "f":
-        return ratio(outputs, x, x_prime)
-    known = np.isfinite(outputs).all(axis=1)
+    known = np.isfinite(outputs).all(axis=1) if outputs.dtype.kind == "f" else np.ones(len(outputs), dtype=bool)
     if known.all():
         return ratio(outputs, x, x_prime)
     scores = np.full(len(outputs), np.nan)

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
-from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import HistGradientBoostingClassifier
@@ -17,6 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_array
 
+from skfairdp._base import dense
 from skfairdp._validation import SensitiveGroups, check_sensitive_features
 from skfairdp.random import RandomStream, clone_with_seed
 
@@ -29,8 +29,7 @@ def check_representation(H: Any, name: str = "H") -> np.ndarray:
     """Return a representation as a dense two-dimensional float array."""
     if H is None:
         raise ValueError(f"{name} is missing: give one row of numbers per sample.")
-    checked = check_array(H, accept_sparse=True, dtype=[np.float64, np.float32], input_name=name)
-    return checked.toarray() if sparse.issparse(checked) else checked
+    return dense(check_array(H, accept_sparse=True, dtype=[np.float64, np.float32], input_name=name))
 
 
 def named_attackers(probe: Any) -> list[tuple[str, BaseEstimator]]:

@@ -52,9 +52,7 @@ class GroupTable:
         """Return the groups as the index of a pandas table, with one level for each sensitive column."""
         if len(self.names) > 1:
             return pd.MultiIndex.from_arrays([list(level) for level in zip(*self.groups)], names=list(self.names))
-        if any(isinstance(group, tuple) for group in self.groups):  # pandas would read tuples as levels
-            return pd.Index(self.groups, name=self.names[0], tupleize_cols=False)
-        return pd.Index(list(self.groups), name=self.names[0])
+        return pd.Index(list(self.groups), name=self.names[0], tupleize_cols=False)  # a tuple is one label
 
 
 def group_table(

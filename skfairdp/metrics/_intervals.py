@@ -54,14 +54,12 @@ class Interval(NamedTuple):
     upper: float
 
 
-def check_confidence_level(confidence_level: Any) -> float:
-    """Return the level as a float in (0, 1)."""
+def check_confidence_level(confidence_level: Any) -> None:
+    """Refuse what is no number in (0, 1)."""
     if isinstance(confidence_level, bool) or not isinstance(confidence_level, Real):
         raise TypeError(f"confidence_level must be a number between 0 and 1; got {confidence_level!r}.")
-    level = float(confidence_level)
-    if not 0 < level < 1:
+    if not 0 < float(confidence_level) < 1:
         raise ValueError(f"confidence_level must lie between 0 and 1; got {confidence_level!r}.")
-    return level
 
 
 def proportion_bounds(successes: Any, trials: Any, alpha: float) -> tuple[np.ndarray, np.ndarray]:
