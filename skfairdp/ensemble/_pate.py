@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -22,10 +23,10 @@ from skfairdp._validation import check_count, check_delta, check_epsilon
 from skfairdp.accounting import confident_gnmax_data_dependent_rdp, gnmax_data_dependent_epsilon, renyi_epsilon
 from skfairdp.ensemble._students import SparseStandardScaler, fit_student, rehearse_student, student_targets
 from skfairdp.ensemble._teachers import (
-    RowReader,
     Teachers,
     check_weighable,
     partition_rows,
+    read_rows,
     takes_sparse,
     train_teachers,
     weigh_rows,
@@ -395,6 +396,7 @@ class PATEClassifier(ReleaseMixin, ClassifierMixin, SkfairdpEstimator):
             "scaler": scaler,
         }
         rehearse_student(with_names(queries, names), classes, self.labels, **teach)
+        keeps_sparse = self.estimator is not None and takes_sparse(self.estimator)
         teachers = train_teachers(
             rows[private],
             indices[private],
@@ -403,7 +405,7 @@ class PATEClassifier(ReleaseMixin, ClassifierMixin, SkfairdpEstimator):
             estimator=self.estimator,
             networks=networks,
             stream=teaching,
-            read=RowReader(scaler, names, self.estimator is not None and takes_sparse(self.estimator)),
+            read=partial(read_rows, scaler=scaler, names=names, keeps_sparse=keeps_sparse),
             weight=weigh_rows(indices[private], parts, None if weight is None else weight[private], class_weight),
             n_jobs=self.n_jobs,
             verbose=self.verbose,

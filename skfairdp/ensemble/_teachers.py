@@ -1,6 +1,6 @@
 """Teachers: disjoint parts of the private rows, one model on each, and their votes."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,10 +8,9 @@ import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
 from scipy import sparse
-from sklearn.base import BaseEstimator
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
-from sklearn.utils import get_tags
+from sklearn.utils import gen_batches, get_tags
 from sklearn.utils.validation import has_fit_parameter
 
 from skfairdp._base import dense
@@ -23,12 +22,13 @@ _ROWS_AT_ONCE = 1 << 14
 _VALUES_AT_ONCE = 1 << 24
 
 
-@dataclass(frozen=True)
-class RowReader:
-    """How rows reach the teachers: scaled by what public rows say, and dense unless sparse ones are welcome.
+def read_rows(X: Any, *, scaler: Any, names: np.ndarray | None, keeps_sparse: bool) -> Any:
+    """Return rows as the teachers get them: scaled by what public rows say, and dense unless sparse ones are welcome.
 
-    Attributes
+    Parameters
     ----------
+    X : ndarray or sparse matrix of shape (n_samples, n_features)
+        The rows.
     scaler : fitted transformer or None
         It returns arrays.
     names : ndarray of str or None
@@ -36,16 +36,9 @@ class RowReader:
     keeps_sparse : bool
         Whether rows without a scaler may stay sparse.
     """
-
-    scaler: Any = None
-    names: np.ndarray | None = None
-    keeps_sparse: bool = False
-
-    def __call__(self, X: Any) -> Any:
-        """Return rows as a teacher gets them."""
-        if self.scaler is not None:
-            return np.asarray(self.scaler.transform(with_names(X, self.names)))
-        return X if self.keeps_sparse else dense(X)
+    if scaler is not None:
+        return np.asarray(scaler.transform(with_names(X, names)))
+    return X if keeps_sparse else dense(X)
 
 
 def with_names(X: Any, names: np.ndarray | None) -> Any:
@@ -150,8 +143,8 @@ class Teachers:
         is written as the number of classes.
     n_classes : int
         Number of classes.
-    read : RowReader
-        How rows are given to the models.
+    read : callable
+        How rows are given to the models, :func:`read_rows` with its other arguments.
     n_jobs : int or None
         Of joblib, for a list of models.
     """
@@ -159,7 +152,7 @@ class Teachers:
     models: Any
     constant: np.ndarray
     n_classes: int
-    read: RowReader
+    read: Callable[[Any], Any]
     n_jobs: int | None = None
 
     @property
@@ -172,10 +165,10 @@ class Teachers:
         n_rows, n_columns = X.shape
         step = min(_ROWS_AT_ONCE, max(1, _VALUES_AT_ONCE // n_columns)) if sparse.issparse(X) else _ROWS_AT_ONCE
         counts = np.empty((n_rows, self.n_classes), dtype=np.int64)
-        for start in range(0, n_rows, step):
-            ballots = self._ballots(self.read(X[start : start + step]))
+        for part in gen_batches(n_rows, step):
+            ballots = self._ballots(self.read(X[part]))
             for c in range(self.n_classes):
-                counts[start : start + step, c] = (ballots == c).sum(axis=0)
+                counts[part, c] = (ballots == c).sum(axis=0)
         return counts
 
     def _ballots(self, X: Any) -> np.ndarray:
@@ -200,7 +193,7 @@ def train_teachers(
     estimator: Any,
     networks: dict[str, Any],
     stream: RandomStream,
-    read: RowReader,
+    read: Callable[[Any], Any],
     weight: np.ndarray | None = None,
     n_jobs: int | None = None,
     verbose: int = 0,
@@ -223,7 +216,7 @@ def train_teachers(
         Of these networks, as for ``train_ensemble``.
     stream : RandomStream
         Every teacher gets a seed of its own from it, which does not depend on any row.
-    read : RowReader
+    read : callable
         How rows are given to the models, a part at a time.
     weight : ndarray of shape (n_rows,) or None
         Weights of rows. A row of weight 0 is left out by its teacher, and moves no other row.
@@ -234,7 +227,8 @@ def train_teachers(
     -------
     Teachers
     """
-    if estimator is not None and any(isinstance(part, FrozenEstimator) for part in _parts(estimator)):
+    held = estimator.get_params(deep=True).values() if hasattr(estimator, "get_params") else ()
+    if any(isinstance(one, FrozenEstimator) for one in (estimator, *held)):
         raise ValueError("estimator holds a FrozenEstimator: teachers must learn from their own rows alone.")
     voting = [part if weight is None else part[weight[part] > 0] for part in parts if len(part)]
     constant = np.array([_only_class(class_indices[part], n_classes) for part in voting])
@@ -265,10 +259,6 @@ def _only_class(class_indices: np.ndarray, n_classes: int) -> int:
     return int(class_indices[0]) if (class_indices == class_indices[0]).all() else -1
 
 
-def _parts(estimator: BaseEstimator) -> list[Any]:
-    return [estimator, *(estimator.get_params(deep=True).values() if hasattr(estimator, "get_params") else ())]
-
-
 class _SpawnedStreams:
     """Hands out streams that were spawned before: how teachers are cut into blocks then changes no draw."""
 
@@ -288,7 +278,7 @@ def _train_networks(
     n_classes: int,
     networks: dict[str, Any],
     stream: RandomStream,
-    read: RowReader,
+    read: Callable[[Any], Any],
     weight: np.ndarray | None,
 ) -> Any:
     """Train blocks of teachers, so that their rows, padded to the same number, are not all dense at once."""
@@ -321,8 +311,6 @@ def _train_networks(
                 stream=ready,
             )
         )
-    if len(found) == 1:
-        return found[0]
     layers = [
         tuple(np.concatenate(tensors) for tensors in zip(*(getattr(one, kind) for one in found)))
         for kind in ("weights", "biases")

@@ -189,32 +189,20 @@ class Attack:
 
     Parameters
     ----------
-    function : callable
-        Rows in, one output per row.
+    draws_of : callable
+        The draws of a record.
     x, x_prime : str or ndarray of shape (n_features,)
         The two inputs.
     scoring : Scoring
         What orders the outputs.
-    rows_per_call : int or None
-        How many rows to hand over in one call; ``None`` for as many as fit into a block.
-    columns : list of str or None
-        The feature names that the release was fitted with.
     """
 
-    def __init__(
-        self,
-        function: Callable[[Any], Any],
-        x: Any,
-        x_prime: Any,
-        scoring: Scoring,
-        rows_per_call: int | None,
-        columns: list[str] | None,
-    ):
+    def __init__(self, draws_of: Callable[[Any], Draws], x: Any, x_prime: Any, scoring: Scoring):
         check_different(x, x_prime)
         self.x, self.x_prime = x, x_prime
         self._scoring = scoring
         self._form: Any = None  # shape and type of the outputs
-        self._draws = [Draws(function, record, rows_per_call, columns) for record in (x, x_prime)]
+        self._draws = [draws_of(x), draws_of(x_prime)]
 
     def take(self, n: int) -> tuple[np.ndarray, np.ndarray]:
         """Release both inputs ``n`` times."""

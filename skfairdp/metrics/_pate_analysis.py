@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from scipy.special import log_ndtr, ndtr
+from sklearn.utils import gen_batches
 
 from skfairdp._validation import check_sensitive_features, check_votes
 from skfairdp.mechanisms import normal_quadrature
@@ -72,9 +73,8 @@ def flipping_probability(votes: Any, noise_scale: float) -> np.ndarray:
     nodes, weights = normal_quadrature()
     flips = np.empty(len(counts))
     rows = max(1, _BLOCK // (leads.shape[1] * len(nodes)))
-    for start in range(0, len(counts), rows):
-        part = leads[start : start + rows, :, None] + nodes
-        flips[start : start + rows] = -np.expm1(log_ndtr(part).sum(axis=1)) @ weights
+    for part in gen_batches(len(counts), rows):
+        flips[part] = -np.expm1(log_ndtr(leads[part, :, None] + nodes).sum(axis=1)) @ weights
     return np.clip(flips, 0.0, 1.0)
 
 
@@ -140,7 +140,14 @@ def excessive_risk(private_losses: Any, clean_losses: Any, *, sensitive_features
     >>> table["risk"].round(3).tolist()
     [0.2, 0.05]
     """
-    private, clean = _check_losses(private_losses, clean_losses)
+    private, clean = np.asarray(private_losses, dtype=float), np.asarray(clean_losses, dtype=float)
+    if clean.ndim != 1 or private.ndim != 2 or private.shape[1] != len(clean) or private.size == 0:
+        raise ValueError(
+            "private_losses must have shape (n_repeats, n_samples) and clean_losses (n_samples,); "
+            f"got {private.shape} and {clean.shape}."
+        )
+    if not (np.isfinite(private).all() and np.isfinite(clean).all()):
+        raise ValueError("private_losses and clean_losses must be finite.")
     extra = private - clean
     if sensitive_features is None:
         return pd.DataFrame({"risk": extra.mean(axis=0), "standard_error": standard_error(extra)})
@@ -219,18 +226,6 @@ def model_sensitivity(private_parameters: Any, clean_parameters: Any) -> dict[st
         "mean_square": float(np.square(distance).mean()),
         "bias": float(np.linalg.norm(moved.mean(axis=0))),
     }
-
-
-def _check_losses(private_losses: Any, clean_losses: Any) -> tuple[np.ndarray, np.ndarray]:
-    private, clean = np.asarray(private_losses, dtype=float), np.asarray(clean_losses, dtype=float)
-    if clean.ndim != 1 or private.ndim != 2 or private.shape[1] != len(clean) or private.size == 0:
-        raise ValueError(
-            "private_losses must have shape (n_repeats, n_samples) and clean_losses (n_samples,); "
-            f"got {private.shape} and {clean.shape}."
-        )
-    if not (np.isfinite(private).all() and np.isfinite(clean).all()):
-        raise ValueError("private_losses and clean_losses must be finite.")
-    return private, clean
 
 
 def standard_error(repeats: np.ndarray) -> np.ndarray:

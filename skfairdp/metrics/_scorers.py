@@ -64,7 +64,9 @@ class SensitiveScorer(_PlainScorer):
     """
 
     def __init__(self, name: str, metric: Callable, *, greater_is_better: bool, **kwargs: Any):
-        plain = make_scorer(_GroupMetric(name, metric), greater_is_better=greater_is_better, **kwargs)
+        # scikit-learn reads pos_label and sample_weight off the signature of the metric
+        checked = functools.update_wrapper(functools.partial(_with_groups, name, metric), metric)
+        plain = make_scorer(checked, greater_is_better=greater_is_better, **kwargs)
         self.__dict__.update(vars(plain))
         self._name = name
         with sklearn.config_context(enable_metadata_routing=True):
@@ -89,17 +91,12 @@ class SensitiveScorer(_PlainScorer):
         return self._name
 
 
-class _GroupMetric:
-    """A metric that refuses to work without the groups: what a scorer calls when a search has made the predictions."""
-
-    def __init__(self, scorer: str, metric: Callable):
-        functools.update_wrapper(self, metric)  # scikit-learn reads pos_label and sample_weight off the signature
-        self._scorer = scorer
-        self._metric = metric
-
-    def __call__(self, y_true: Any, y_pred: Any, *, sensitive_features: Any = None, **params: Any) -> float:
-        _check_given(sensitive_features, self._scorer)
-        return self._metric(y_true, y_pred, sensitive_features=sensitive_features, **params)
+def _with_groups(
+    scorer: str, metric: Callable, y_true: Any, y_pred: Any, *, sensitive_features: Any = None, **params: Any
+) -> float:
+    """Call a metric, and refuse to without the groups: what a scorer does when a search has made the predictions."""
+    _check_given(sensitive_features, scorer)
+    return metric(y_true, y_pred, sensitive_features=sensitive_features, **params)
 
 
 class RepresentationScorer:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import TransformerMixin
-from sklearn.utils import check_array
+from sklearn.utils import check_array, gen_batches
 from sklearn.utils.validation import FLOAT_DTYPES, check_is_fitted, validate_data
 
 from skfairdp._base import SkfairdpEstimator, dense
@@ -256,9 +256,8 @@ class OMEEncoder(ReleaseTransformerMixin, TransformerMixin, SkfairdpEstimator):
         check_is_fitted(self)
         B = self._check_bits(B, "B")
         values = np.empty((len(B), self.n_features_in_))
-        step = max(1, BLOCK_BITS // B.shape[1])
-        for start in range(0, len(B), step):
-            values[start : start + step] = self._decode(B[start : start + step])
+        for part in gen_batches(len(B), max(1, BLOCK_BITS // B.shape[1])):
+            values[part] = self._decode(B[part])
         return values
 
     def log_likelihood_ratio(self, y, x, x_prime):

@@ -101,18 +101,16 @@ class GroupMoments:
         self.origin = origin
         self._change_units(np.maximum(self.largest, largest))
         for part, rows in dense_blocks(X):
-            self._add_block((rows - origin) / self.unit, indices[part], keys)
-
-    def _add_block(self, centred: np.ndarray, indices: np.ndarray, keys: list) -> None:
-        self.n += len(centred)
-        self.total += centred.sum(axis=0)
-        self.scatter += centred.T @ centred
-        for column, column_keys in zip(indices.T, keys):
-            membership = np.zeros((len(column_keys), len(centred)))
-            membership[column, np.arange(len(centred))] = 1.0
-            for key, count, total in zip(column_keys, membership.sum(axis=1), membership @ centred):
-                self.group_counts[key] = self.group_counts.get(key, 0.0) + count
-                self.group_totals[key] = self.group_totals.get(key, 0.0) + total
+            centred = (rows - origin) / self.unit
+            self.n += len(centred)
+            self.total += centred.sum(axis=0)
+            self.scatter += centred.T @ centred
+            for column, column_keys in zip(indices[part].T, keys):
+                membership = np.zeros((len(column_keys), len(centred)))
+                membership[column, np.arange(len(centred))] = 1.0
+                for key, count, total in zip(column_keys, membership.sum(axis=1), membership @ centred):
+                    self.group_counts[key] = self.group_counts.get(key, 0.0) + count
+                    self.group_totals[key] = self.group_totals.get(key, 0.0) + total
 
     def _change_units(self, largest: np.ndarray) -> None:
         ratio = self.unit / units_for(largest)
