@@ -375,8 +375,10 @@ class PATEClassifier(ReleaseMixin, ClassifierMixin, SkfairdpEstimator):
         if self.labels != "confident":
             order = np.sort(order[: self.n_queries])
         queries = public_rows[order]
-        n_teachers = _count_teachers(self.n_teachers, len(private))
-        parts = partition_rows(len(private), n_teachers, parting)
+        n_teachers = self.n_teachers
+        if n_teachers == "auto":  # by the number of rows, which neighbouring data sets share
+            n_teachers = min(MOST_TEACHERS, max(1, len(private) // LEAST_ROWS))
+        parts = partition_rows(len(private), int(n_teachers), parting)
         mechanism = vote_mechanism(
             self.labels,
             epsilon=self.epsilon,
@@ -385,7 +387,7 @@ class PATEClassifier(ReleaseMixin, ClassifierMixin, SkfairdpEstimator):
             n_asked=len(order),
             n_answered=min(self.n_queries, len(order)),
             n_classes=len(classes),
-            n_voting=min(len(private), n_teachers),
+            n_voting=min(len(private), int(n_teachers)),
             threshold=self.threshold,
             threshold_noise_scale=self.threshold_noise_scale,
         )
@@ -645,13 +647,6 @@ def _read_weights(sample_weight: Any, X: Any) -> np.ndarray | None:
     if not weight.any():
         raise ValueError("sample_weight must hold a weight above zero; all of them are zero.")
     return weight
-
-
-def _count_teachers(n_teachers: Any, n_private: int) -> int:
-    """Choose the number of teachers by the number of rows, which neighbouring data sets share."""
-    if n_teachers != "auto":
-        return int(n_teachers)
-    return min(MOST_TEACHERS, max(1, n_private // LEAST_ROWS))
 
 
 def _warn_if_nothing_was_learned(

@@ -253,14 +253,17 @@ def pate_fairness(
     bounds = _sensitivity_bounds(queries, asked, mechanism, strength, postprocess) if bounded else _NO_BOUNDS
     sensitivity = _sensitivity_table(students, bounds)
     table = _rows_table(rows, votes, own, extra, students, mechanism, groups, bounds, sensitivity)
-    by_group = _groups_table(table, extra, groups.indices[:, 0])
+    indices = groups.indices[:, 0]
+    by_group = excessive_risk(extra, np.zeros(len(indices)), sensitive_features=indices)
+    for name in ("flipping_probability", "norm", "closeness"):
+        by_group[name] = _group_means(table[name], indices)
     gap, gap_error = _risk_gap(extra, groups)
     label_gap, label_error, performance = math.nan, math.nan, pd.DataFrame()
     if truth is not None:
         hit = np.eye(len(pate.classes_))[truth]
         label_extra = _losses_of_students(students.private, hit) - _losses_of_students(students.clean, hit)
         label_gap, label_error = _risk_gap(label_extra, groups)
-        performance, columns = _accuracy_and_loss(students, hit, label_extra, groups.indices[:, 0])
+        performance, columns = _accuracy_and_loss(students, hit, label_extra, indices)
         by_group = by_group.join(columns)
     by_group.index = pd.Index(groups.labels[0], name=groups.names[0], tupleize_cols=False)
     return PATEFairness(
@@ -396,13 +399,6 @@ def _rows_table(
         known = linear and not math.isnan(first)
         table[name] = excessive_risk_bound(design, residual, first, curved * second) if known else math.nan
     return table
-
-
-def _groups_table(table: pd.DataFrame, extra: np.ndarray, indices: np.ndarray) -> pd.DataFrame:
-    found = excessive_risk(extra, np.zeros(extra.shape[1]), sensitive_features=indices)
-    for name in ("flipping_probability", "norm", "closeness"):
-        found[name] = _group_means(table[name], indices)
-    return found
 
 
 def _group_means(values: Any, indices: np.ndarray) -> np.ndarray:

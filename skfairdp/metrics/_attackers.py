@@ -117,9 +117,8 @@ def _joined_groups(train: SensitiveGroups, test: SensitiveGroups) -> SensitiveGr
         for label in found:
             place.setdefault(label, len(place))
         labels.append(tuple(place))
-        indices.append(
-            np.concatenate([train.indices[:, j], np.array([place[label] for label in found])[test.indices[:, j]]])
-        )
+        places = np.array([place[label] for label in found])
+        indices.append(np.concatenate([train.indices[:, j], places[test.indices[:, j]]]))
     return SensitiveGroups(np.column_stack(indices), tuple(labels), train.names)
 
 

@@ -57,7 +57,10 @@ class Results:
         if len(lengths) != 1 or lengths == {0}:
             raise ValueError(f"cv_results must have one entry per candidate in every column; got lengths {lengths}.")
         (self.n_candidates,) = lengths
-        self._directions = _check_directions(directions)
+        directions = {} if directions is None else directions
+        if not isinstance(directions, Mapping) or not set(directions.values()) <= {"min", "max"}:
+            raise ValueError(f"directions must map names of metrics to 'min' or 'max'; got {directions!r}.")
+        self._directions = dict(directions)
 
     def table(self, metrics: Sequence[Metric]) -> pd.DataFrame:
         """Lay out parameters, if the results tell them, and metrics; one row per candidate."""
@@ -195,11 +198,3 @@ def _direction_by_name(name: str) -> "str | None":
     if lowered.endswith(_SMALLER_ENDS):
         return "min"
     return "max" if any(part in lowered for part in _LARGER_PARTS) else None
-
-
-def _check_directions(directions: Any) -> dict[str, str]:
-    if directions is None:
-        return {}
-    if not isinstance(directions, Mapping) or not set(directions.values()) <= {"min", "max"}:
-        raise ValueError(f"directions must map names of metrics to 'min' or 'max'; got {directions!r}.")
-    return dict(directions)

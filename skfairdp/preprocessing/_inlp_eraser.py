@@ -139,9 +139,8 @@ class INLPEraser(Eraser):
         for _ in range(self.n_iterations if columns else 0):
             remaining = round_to_grid(standardised @ projection, grid)
             fitted = [clone(base).fit(remaining, column) for column in columns]
-            advantages.append(
-                max(_advantage_over_majority(model, remaining, column) for model, column in zip(fitted, columns))
-            )
+            reached = [_advantage_over_majority(model, remaining, column) for model, column in zip(fitted, columns)]
+            advantages.append(max(reached))
             if advantages[-1] <= self.tol:
                 break
             # A constant column tells nothing, whatever weight the classifier gives it.

@@ -23,8 +23,6 @@ _DTYPES = (np.float64, np.float32)
 class RowPrivatizer(ReleaseTransformerMixin, OneToOneFeatureMixin, TransformerMixin, SkfairdpEstimator):
     """Base of transformers that normalise each row and add noise to every entry."""
 
-    _parameter_constraints: ClassVar[dict] = {}
-
     radius: float
     random_state: Any
     noise_scale_: float
