@@ -10,7 +10,7 @@ from joblib import Parallel, delayed
 from scipy import sparse
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
-from sklearn.utils import gen_batches, get_tags
+from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
 from skfairdp._base import dense
@@ -165,7 +165,8 @@ class Teachers:
         n_rows, n_columns = X.shape
         step = min(_ROWS_AT_ONCE, max(1, _VALUES_AT_ONCE // n_columns)) if sparse.issparse(X) else _ROWS_AT_ONCE
         counts = np.empty((n_rows, self.n_classes), dtype=np.int64)
-        for part in gen_batches(n_rows, step):
+        for start in range(0, n_rows, step):
+            part = slice(start, start + step)
             ballots = self._ballots(self.read(X[part]))
             for c in range(self.n_classes):
                 counts[part, c] = (ballots == c).sum(axis=0)

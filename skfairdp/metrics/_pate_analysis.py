@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from scipy.special import log_ndtr, ndtr
-from sklearn.utils import gen_batches
 
 from skfairdp._validation import check_sensitive_features, check_votes
 from skfairdp.mechanisms import normal_quadrature
@@ -73,7 +72,8 @@ def flipping_probability(votes: Any, noise_scale: float) -> np.ndarray:
     nodes, weights = normal_quadrature()
     flips = np.empty(len(counts))
     rows = max(1, _BLOCK // (leads.shape[1] * len(nodes)))
-    for part in gen_batches(len(counts), rows):
+    for start in range(0, len(counts), rows):
+        part = slice(start, start + rows)
         flips[part] = -np.expm1(log_ndtr(leads[part, :, None] + nodes).sum(axis=1)) @ weights
     return np.clip(flips, 0.0, 1.0)
 
