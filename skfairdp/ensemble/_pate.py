@@ -1,8 +1,9 @@
 """PATEClassifier: teachers on private parts, noisy votes on public rows, a student that may be published."""
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -22,11 +23,10 @@ from skfairdp._validation import check_count, check_delta, check_epsilon
 from skfairdp.accounting import confident_gnmax_data_dependent_rdp, gnmax_data_dependent_epsilon, renyi_epsilon
 from skfairdp.ensemble._students import SparseStandardScaler, fit_student, rehearse_student, student_targets
 from skfairdp.ensemble._teachers import (
-    NetworkSettings,
-    RowReader,
     Teachers,
     check_weighable,
     partition_rows,
+    read_rows,
     takes_sparse,
     train_teachers,
     weigh_rows,
@@ -89,26 +89,6 @@ class PrivatePart:
     queries: Any
     votes: np.ndarray
     answered: np.ndarray
-
-    def privacy(self) -> DataDependentPrivacy:
-        """Bound what these votes cost."""
-        mechanism = self.mechanism
-        if mechanism.labels == "soft":
-            raise ValueError("a data-dependent bound exists for labels='hard' and labels='confident' only; got 'soft'.")
-        if mechanism.mu is None and mechanism.delta == 0:  # no noise, or nothing to tell
-            return DataDependentPrivacy(mechanism.epsilon, 0.0, mechanism.epsilon)
-        if mechanism.labels == "hard":
-            epsilon = gnmax_data_dependent_epsilon(self.votes, mechanism.noise_scale, mechanism.delta)
-        else:
-            # Nothing was asked once the last answer was given.
-            stopped = len(self.answered) == mechanism.n_answered
-            asked = int(self.answered[-1]) + 1 if stopped else len(self.votes)
-            passed = np.isin(np.arange(asked), self.answered)
-            rdp = confident_gnmax_data_dependent_rdp(
-                self.votes[:asked], passed, mechanism.threshold, mechanism.threshold_noise_scale, mechanism.noise_scale
-            )
-            epsilon = renyi_epsilon(rdp, mechanism.delta)
-        return DataDependentPrivacy(min(epsilon, mechanism.epsilon), mechanism.delta, mechanism.epsilon)
 
 
 class PATEClassifier(ReleaseMixin, ClassifierMixin, SkfairdpEstimator):
@@ -365,7 +345,7 @@ class PATEClassifier(ReleaseMixin, ClassifierMixin, SkfairdpEstimator):
         check_epsilon(self.epsilon)
         check_delta(self.delta)
         self._check_combination(public, sample_weight)
-        networks = read_networks(self.hidden_sizes, self.max_epochs, self.batch_size, self.learning_rate)
+        networks = self._networks()
         if public is not None:
             check_public_rows(self, X, public)
         training, noise = training_and_noise_streams(self.random_state)
@@ -395,8 +375,10 @@ class PATEClassifier(ReleaseMixin, ClassifierMixin, SkfairdpEstimator):
         if self.labels != "confident":
             order = np.sort(order[: self.n_queries])
         queries = public_rows[order]
-        n_teachers = _count_teachers(self.n_teachers, len(private))
-        parts = partition_rows(len(private), n_teachers, parting)
+        n_teachers = self.n_teachers
+        if n_teachers == "auto":  # by the number of rows, which neighbouring data sets share
+            n_teachers = min(MOST_TEACHERS, max(1, len(private) // LEAST_ROWS))
+        parts = partition_rows(len(private), int(n_teachers), parting)
         mechanism = vote_mechanism(
             self.labels,
             epsilon=self.epsilon,
@@ -405,17 +387,18 @@ class PATEClassifier(ReleaseMixin, ClassifierMixin, SkfairdpEstimator):
             n_asked=len(order),
             n_answered=min(self.n_queries, len(order)),
             n_classes=len(classes),
-            n_voting=min(len(private), n_teachers),
+            n_voting=min(len(private), int(n_teachers)),
             threshold=self.threshold,
             threshold_noise_scale=self.threshold_noise_scale,
         )
         teach = {
             "student": self.student,
-            "regularization": read_regularization(self.student_regularization, self.student),
+            "regularization": self._regularization(),
             "networks": networks,
             "scaler": scaler,
         }
         rehearse_student(with_names(queries, names), classes, self.labels, **teach)
+        keeps_sparse = self.estimator is not None and takes_sparse(self.estimator)
         teachers = train_teachers(
             rows[private],
             indices[private],
@@ -424,16 +407,17 @@ class PATEClassifier(ReleaseMixin, ClassifierMixin, SkfairdpEstimator):
             estimator=self.estimator,
             networks=networks,
             stream=teaching,
-            read=RowReader(scaler, names, self.estimator is not None and takes_sparse(self.estimator)),
+            read=partial(read_rows, scaler=scaler, names=names, keeps_sparse=keeps_sparse),
             weight=weigh_rows(indices[private], parts, None if weight is None else weight[private], class_weight),
             n_jobs=self.n_jobs,
             verbose=self.verbose,
         )
         votes = teachers.votes(queries)
 
-        guarantee = mechanism.guarantee(
-            seed=noising.identity, does_not_cover=not_covered(self.classes, len(taken), n_rows)
-        )
+        not_covered = [] if self.classes is not None else [_LABEL_SET]
+        if len(taken):
+            not_covered.append(f"the features of {len(taken)} of the {n_rows} rows, which were set aside as public")
+        guarantee = mechanism.guarantee(seed=noising.identity, does_not_cover=tuple(not_covered))
         answered, released = self._let_out(votes, mechanism, noising, guarantee)
         if not len(answered):
             raise ValueError(
@@ -441,7 +425,7 @@ class PATEClassifier(ReleaseMixin, ClassifierMixin, SkfairdpEstimator):
                 f"threshold_noise_scale={mechanism.threshold_noise_scale:g}, so there is nothing to learn from; lower "
                 "threshold, or give more public rows. The budget is spent."
             )
-        postprocess = choose_postprocess(self.postprocess, self.student, mechanism.noise_scale / teachers.n_voting)
+        postprocess = self._choose_postprocess(mechanism)
         targets = student_targets(released, self.labels, len(classes), teachers.n_voting, postprocess)
         learned_from = with_names(queries[answered], names)
         student = fit_student(learned_from, targets, classes, stream=learning, **teach)
@@ -508,8 +492,7 @@ class PATEClassifier(ReleaseMixin, ClassifierMixin, SkfairdpEstimator):
         -------
         ndarray of shape (n_samples, n_classes), int
         """
-        part = self._private_part()
-        return part.teachers.votes(self._read_rows(X))
+        return self._private_part().teachers.votes(self._read_rows(X))
 
     def data_dependent_privacy(self) -> DataDependentPrivacy:
         """Bound what hard or confident labels cost on the votes at hand, which is private and not to be published.
@@ -524,7 +507,24 @@ class PATEClassifier(ReleaseMixin, ClassifierMixin, SkfairdpEstimator):
         **Privacy.** The number depends on votes without noise. To publish it, it would have to be smoothed and
         noised itself; use ``privacy_``. Soft labels have no such bound: their noise always shows.
         """
-        return self._private_part().privacy()
+        part = self._private_part()
+        mechanism = part.mechanism
+        if mechanism.labels == "soft":
+            raise ValueError("a data-dependent bound exists for labels='hard' and labels='confident' only; got 'soft'.")
+        if mechanism.mu is None and mechanism.delta == 0:  # no noise, or nothing to tell
+            return DataDependentPrivacy(mechanism.epsilon, 0.0, mechanism.epsilon)
+        if mechanism.labels == "hard":
+            epsilon = gnmax_data_dependent_epsilon(part.votes, mechanism.noise_scale, mechanism.delta)
+        else:
+            # Nothing was asked once the last answer was given.
+            stopped = len(part.answered) == mechanism.n_answered
+            asked = int(part.answered[-1]) + 1 if stopped else len(part.votes)
+            passed = np.isin(np.arange(asked), part.answered)
+            rdp = confident_gnmax_data_dependent_rdp(
+                part.votes[:asked], passed, mechanism.threshold, mechanism.threshold_noise_scale, mechanism.noise_scale
+            )
+            epsilon = renyi_epsilon(rdp, mechanism.delta)
+        return DataDependentPrivacy(min(epsilon, mechanism.epsilon), mechanism.delta, mechanism.epsilon)
 
     def _check_combination(self, public: Any, sample_weight: Any) -> None:
         """Refuse parameters that nothing reads in the chosen setting, and those that do not go together."""
@@ -533,7 +533,7 @@ class PATEClassifier(ReleaseMixin, ClassifierMixin, SkfairdpEstimator):
             self._refuse_unused(labels, "threshold", "threshold_noise_scale")
         if self.labels != "soft":
             self._refuse_unused(labels, "postprocess")
-        check_postprocess(self.postprocess, self.student, self.labels)
+        self._check_postprocess(self.labels)
         if self.noise_scale is not None:
             self._refuse_unused(f"noise_scale={self.noise_scale!r}", "epsilon")
         if public is not None:
@@ -548,6 +548,40 @@ class PATEClassifier(ReleaseMixin, ClassifierMixin, SkfairdpEstimator):
             self._refuse_unused(setting, "hidden_sizes", "max_epochs", "batch_size", "learning_rate")
         if sample_weight is not None or self.class_weight is not None:
             check_weighable(self.estimator, "estimator", "weigh rows by sample_weight or class_weight")
+
+    def _check_postprocess(self, labels: str) -> None:
+        """Refuse negative weights where they cannot be learned from."""
+        if not isinstance(self.student, str) and labels == "soft" and self.postprocess not in ("auto", "simplex"):
+            raise ValueError(
+                f"postprocess={self.postprocess!r} gives negative weights, which a classifier as student cannot take; "
+                "use 'simplex' (or 'auto'), or student='logistic'."
+            )
+
+    def _choose_postprocess(self, mechanism: VoteMechanism) -> str:
+        """Choose how noisy shares become soft labels, by the noise on a share, which is no secret."""
+        if self.postprocess != "auto":
+            return self.postprocess
+        if not self._is_logistic():
+            return "simplex"
+        return "affine" if mechanism.noise_scale / mechanism.n_voting <= MODERATE_NOISE else "clip"
+
+    def _is_logistic(self) -> bool:
+        return isinstance(self.student, str) and self.student == "logistic"
+
+    def _regularization(self) -> float:
+        """Choose the strength of the student's penalty."""
+        if self.student_regularization is not None:
+            return float(self.student_regularization)
+        return 0.1 if self._is_logistic() else 0.001
+
+    def _networks(self) -> dict[str, Any]:
+        """Read how networks are trained, teachers and students alike."""
+        return {
+            "hidden_sizes": tuple(check_count(size, f"hidden_sizes[{i}]") for i, size in enumerate(self.hidden_sizes)),
+            "max_epochs": int(self.max_epochs),
+            "batch_size": int(self.batch_size),
+            "learning_rate": float(self.learning_rate),
+        }
 
     def _read_rows(self, X: Any) -> Any:
         return validate_data(self, X, dtype=np.float64, accept_sparse="csr", reset=False)
@@ -615,13 +649,6 @@ def _read_weights(sample_weight: Any, X: Any) -> np.ndarray | None:
     return weight
 
 
-def _count_teachers(n_teachers: Any, n_private: int) -> int:
-    """Choose the number of teachers by the number of rows, which neighbouring data sets share."""
-    if n_teachers != "auto":
-        return int(n_teachers)
-    return min(MOST_TEACHERS, max(1, n_private // LEAST_ROWS))
-
-
 def _warn_if_nothing_was_learned(
     answers: np.ndarray, targets: np.ndarray, classes: np.ndarray, mechanism: VoteMechanism
 ) -> None:
@@ -670,44 +697,3 @@ def set_aside(n_rows: int, fraction: float, stream: RandomStream) -> tuple[np.nd
         stacklevel=4,  # past fit and the wrapper that validates parameters
     )
     return np.sort(order[:n_aside]), np.sort(order[n_aside:])
-
-
-def not_covered(classes: Any, n_aside: int, n_rows: int) -> tuple[str, ...]:
-    """Name what the guarantee leaves out because of how ``fit`` was called."""
-    missing: list[str] = [] if classes is not None else [_LABEL_SET]
-    if n_aside:
-        missing.append(f"the features of {n_aside} of the {n_rows} rows, which were set aside as public")
-    return tuple(missing)
-
-
-def read_networks(
-    hidden_sizes: Sequence[int], max_epochs: int, batch_size: int, learning_rate: float
-) -> NetworkSettings:
-    """Read how networks are trained."""
-    sizes = tuple(check_count(size, f"hidden_sizes[{i}]") for i, size in enumerate(hidden_sizes))
-    return NetworkSettings(sizes, int(max_epochs), int(batch_size), float(learning_rate))
-
-
-def check_postprocess(postprocess: str, student: Any, labels: str) -> None:
-    """Refuse negative weights where they cannot be learned from."""
-    if not isinstance(student, str) and labels == "soft" and postprocess not in ("auto", "simplex"):
-        raise ValueError(
-            f"postprocess={postprocess!r} gives negative weights, which a classifier as student cannot take; "
-            "use 'simplex' (or 'auto'), or student='logistic'."
-        )
-
-
-def choose_postprocess(postprocess: str, student: Any, noise_share: float) -> str:
-    """Choose how noisy shares become soft labels, by the noise on a share, which is no secret."""
-    if postprocess != "auto":
-        return postprocess
-    if not (isinstance(student, str) and student == "logistic"):
-        return "simplex"
-    return "affine" if noise_share <= MODERATE_NOISE else "clip"
-
-
-def read_regularization(regularization: float | None, student: Any) -> float:
-    """Choose the strength of the student's penalty."""
-    if regularization is not None:
-        return float(regularization)
-    return 0.1 if isinstance(student, str) and student == "logistic" else 0.001

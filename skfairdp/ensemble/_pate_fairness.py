@@ -10,14 +10,7 @@ from scipy.special import log_expit, log_softmax
 from scipy.stats import spearmanr
 
 from skfairdp._validation import SensitiveGroups, check_count, check_epsilon, check_sensitive_features
-from skfairdp.ensemble._pate import (
-    PATEClassifier,
-    check_postprocess,
-    choose_postprocess,
-    encode_labels,
-    read_networks,
-    read_regularization,
-)
+from skfairdp.ensemble._pate import PATEClassifier, encode_labels
 from skfairdp.ensemble._students import (
     fit_weighted,
     solve_students,
@@ -26,7 +19,6 @@ from skfairdp.ensemble._students import (
     train_network_students,
     with_ones,
 )
-from skfairdp.ensemble._teachers import NetworkSettings
 from skfairdp.mechanisms import VoteMechanism, vote_mechanism
 from skfairdp.metrics import (
     SensitivityBounds,
@@ -37,6 +29,7 @@ from skfairdp.metrics import (
     hard_label_bounds,
     model_sensitivity,
     soft_label_bounds,
+    standard_error,
 )
 from skfairdp.random import RandomState, RandomStream, clone_with_seed, random_stream
 
@@ -232,9 +225,11 @@ def pate_fairness(
         raise ValueError("the student of pate must have predict_proba, because risk is measured in cross-entropy.")
     rows = pate._read_rows(X_public)
     groups = check_sensitive_features(sensitive_features, rows.shape[0], intersection=True, min_groups=2)
-    truth = None if y is None else _read_truth(y, pate.classes_, rows.shape[0])
+    truth = None if y is None else encode_labels(y, pate.classes_)[1]
+    if truth is not None and len(truth) != rows.shape[0]:
+        raise ValueError(f"y must have one label per row of X_public, {rows.shape[0]}; got {len(truth)}.")
     mechanism = _analysed(pate, labels, epsilon, noise_scale)
-    strength = read_regularization(pate.student_regularization, pate.student)
+    strength = pate._regularization()
     if regularization is not None:
         if not isinstance(pate.student, str):
             raise ValueError(
@@ -247,35 +242,30 @@ def pate_fairness(
     votes = part.teachers.votes(rows)
     rows = pate._scaled(rows)
     queries, asked = pate._scaled(part.queries[: mechanism.n_asked]), part.votes[: mechanism.n_asked]
-    check_postprocess(pate.postprocess, pate.student, mechanism.labels)
-    postprocess = choose_postprocess(pate.postprocess, pate.student, mechanism.noise_scale / n_voting)
+    pate._check_postprocess(mechanism.labels)
+    postprocess = pate._choose_postprocess(mechanism)
     noise, training, binning = random_stream(random_state).spawn(3)
     clean, private = draw_targets(asked, mechanism, n_repeats, postprocess, noise)
-    students = train_repeats(
-        queries,
-        rows,
-        clean,
-        private,
-        student=pate.student,
-        regularization=strength,
-        networks=read_networks(pate.hidden_sizes, pate.max_epochs, pate.batch_size, pate.learning_rate),
-        stream=training,
-    )
+    students = train_repeats(queries, rows, clean, private, pate, strength, training)
     own = votes / n_voting if mechanism.labels == "soft" else np.eye(len(pate.classes_))[votes.argmax(axis=1)]
     extra = _losses_of_students(students.private, own) - _losses_of_students(students.clean, own)
-    bounded = isinstance(pate.student, str) and pate.student == "logistic"
+    bounded = pate._is_logistic()
     bounds = _sensitivity_bounds(queries, asked, mechanism, strength, postprocess) if bounded else _NO_BOUNDS
     sensitivity = _sensitivity_table(students, bounds)
     table = _rows_table(rows, votes, own, extra, students, mechanism, groups, bounds, sensitivity)
-    by_group = _groups_table(table, extra, groups)
+    indices = groups.indices[:, 0]
+    by_group = excessive_risk(extra, np.zeros(len(indices)), sensitive_features=indices)
+    for name in ("flipping_probability", "norm", "closeness"):
+        by_group[name] = _group_means(table[name], indices)
     gap, gap_error = _risk_gap(extra, groups)
     label_gap, label_error, performance = math.nan, math.nan, pd.DataFrame()
     if truth is not None:
         hit = np.eye(len(pate.classes_))[truth]
         label_extra = _losses_of_students(students.private, hit) - _losses_of_students(students.clean, hit)
         label_gap, label_error = _risk_gap(label_extra, groups)
-        performance, columns = _accuracy_and_loss(students, hit, label_extra, groups)
+        performance, columns = _accuracy_and_loss(students, hit, label_extra, indices)
         by_group = by_group.join(columns)
+    by_group.index = pd.Index(groups.labels[0], name=groups.names[0], tupleize_cols=False)
     return PATEFairness(
         groups=by_group,
         rows=table,
@@ -298,13 +288,6 @@ def pate_fairness(
         n_repeats=n_repeats,
         regularization=strength,
     )
-
-
-def _read_truth(y: Any, classes: np.ndarray, n_rows: int) -> np.ndarray:
-    _, indices = encode_labels(y, classes)
-    if len(indices) != n_rows:
-        raise ValueError(f"y must have one label per row of X_public, {n_rows}; got {len(indices)}.")
-    return indices
 
 
 def _analysed(
@@ -371,8 +354,8 @@ def _sensitivity_table(students: RepeatedStudents, bounds: SensitivityBounds) ->
             "bound": bounds.first,
             "square_bound": bounds.second,
             "triangle": bounds.triangle,
-            "published_bound": math.nan if bounds.published_first is None else bounds.published_first,
-            "published_square_bound": math.nan if bounds.published_second is None else bounds.published_second,
+            "published_bound": bounds.published_first,
+            "published_square_bound": bounds.published_second,
         },
         name="sensitivity",
         dtype=float,
@@ -397,13 +380,11 @@ def _rows_table(
     wide = proba.shape[1] > 2
     residual = np.linalg.norm(proba - own, axis=1) if wide else np.abs(proba[:, 1] - own[:, 1])
     curved = 2 if wide else 1
-    risk = excessive_risk(extra, np.zeros(extra.shape[1]))
     group = pd.Series(list(groups.labels[0]), dtype=object).iloc[groups.indices[:, 0]]
     table = pd.DataFrame(
         {
             "group": group.to_numpy(),
-            "risk": risk["risk"].to_numpy(),
-            "standard_error": risk["standard_error"].to_numpy(),
+            **excessive_risk(extra, np.zeros(extra.shape[1])),
             "flipping_probability": flipping_probability(votes, mechanism.noise_scale),
             "norm": np.linalg.norm(rows, axis=1),
             "closeness": closeness_to_boundary(proba / proba.sum(axis=1, keepdims=True)),
@@ -420,15 +401,6 @@ def _rows_table(
     return table
 
 
-def _groups_table(table: pd.DataFrame, extra: np.ndarray, groups: SensitiveGroups) -> pd.DataFrame:
-    indices = groups.indices[:, 0]
-    found = excessive_risk(extra, np.zeros(extra.shape[1]), sensitive_features=indices)
-    for name in ("flipping_probability", "norm", "closeness"):
-        found[name] = _group_means(table[name], indices)
-    found.index = pd.Index(groups.labels[0], name=groups.names[0], tupleize_cols=False)
-    return found
-
-
 def _group_means(values: Any, indices: np.ndarray) -> np.ndarray:
     return np.bincount(indices, weights=values) / np.bincount(indices)
 
@@ -438,15 +410,11 @@ def _risk_gap(extra: np.ndarray, groups: SensitiveGroups) -> tuple[float, float]
     by_repeat = np.stack([extra[:, groups.indices[:, 0] == g].mean(axis=1) for g in range(groups.n_groups[0])], axis=1)
     means = by_repeat.mean(axis=0)
     apart = by_repeat[:, means.argmax()] - by_repeat[:, means.argmin()]
-    return float(apart.mean()), _standard_error(apart)
-
-
-def _standard_error(repeats: np.ndarray) -> float:
-    return float(repeats.std(ddof=1) / math.sqrt(len(repeats))) if len(repeats) > 1 else math.nan
+    return float(apart.mean()), float(standard_error(apart))
 
 
 def _accuracy_and_loss(
-    students: RepeatedStudents, hit: np.ndarray, label_extra: np.ndarray, groups: SensitiveGroups
+    students: RepeatedStudents, hit: np.ndarray, label_extra: np.ndarray, indices: np.ndarray
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Accuracy and cross-entropy on true labels, overall and by group."""
     truth = hit.argmax(axis=1)
@@ -454,16 +422,12 @@ def _accuracy_and_loss(
         "accuracy": (students.private.argmax(axis=2) == truth, students.clean.argmax(axis=2) == truth),
         "cross_entropy": (_losses_of_students(students.private, hit), _losses_of_students(students.clean, hit)),
     }
-    indices = groups.indices[:, 0]
-    index = pd.Index(groups.labels[0], name=groups.names[0], tupleize_cols=False)
     risk = excessive_risk(label_extra, np.zeros(len(truth)), sensitive_features=indices)
-    columns = pd.DataFrame(
-        {"label_risk": risk["risk"].to_numpy(), "label_standard_error": risk["standard_error"].to_numpy()}, index=index
-    )
+    columns = risk[["risk", "standard_error"]].add_prefix("label_")
     lines = {}
     for name, (private, clean) in scores.items():
         repeats = private.mean(axis=1)
-        error = _standard_error(repeats)
+        error = float(standard_error(repeats))
         lines[name] = {"private": repeats.mean(), "standard_error": error, "clean": clean.mean()}
         columns[name] = _group_means(private.mean(axis=0), indices)
         columns[f"clean_{name}"] = _group_means(clean.mean(axis=0), indices)
@@ -552,10 +516,8 @@ def train_repeats(
     rows: np.ndarray,
     clean: np.ndarray,
     private: np.ndarray,
-    *,
-    student: Any,
+    pate: PATEClassifier,
     regularization: float,
-    networks: NetworkSettings,
     stream: RandomStream,
 ) -> RepeatedStudents:
     """Train a student on each set of targets, and ask all of them about some rows.
@@ -568,8 +530,10 @@ def train_repeats(
         Rows that they are asked about.
     clean, private : ndarray
         Of :func:`draw_targets`.
-    student, regularization, networks
-        As in :class:`PATEClassifier`, resolved.
+    pate : PATEClassifier
+        Says which student to train, and how.
+    regularization : float
+        Strength of the student's penalty.
     stream : RandomStream
         For networks and classifiers.
 
@@ -577,14 +541,22 @@ def train_repeats(
     -------
     RepeatedStudents
     """
-    if isinstance(student, str) and student == "logistic":
+    if pate._is_logistic():
         theta = solve_students(queries, np.concatenate([clean[None], private]), regularization)
         logs = _log_probabilities(student_logits(theta, rows))
         return RepeatedStudents(logs[1:], logs[:1], theta[1:].reshape(len(private), -1), theta[0].ravel())
-    if isinstance(student, str):
-        return _train_networks(queries, rows, clean, private, regularization, networks, stream)
-    classes, seed = np.arange(clean.shape[1]), stream.seed()
-    fresh = [clone_with_seed(student, seed, overwrite=True) for _ in range(1 + len(private))]
+    seed = stream.seed()
+    if isinstance(pate.student, str):
+        found = [
+            train_network_students(queries, targets, pate._networks(), regularization, random_stream(seed))
+            for targets in (private, np.broadcast_to(clean, private.shape))
+        ]
+        return RepeatedStudents(
+            *(log_softmax(networks.logits(rows).astype(np.float64), axis=2) for networks in found),
+            *(_flat_parameters(networks) for networks in found),
+        )
+    classes = np.arange(clean.shape[1])
+    fresh = [clone_with_seed(pate.student, seed, overwrite=True) for _ in range(1 + len(private))]
     fitted = [fit_weighted(one, queries, targets, classes) for one, targets in zip(fresh, (clean, *private))]
     logs = np.stack([_log_probabilities_of(one, rows, len(classes)) for one in fitted])
     return RepeatedStudents(logs[1:], logs[:1], None, None)
@@ -596,23 +568,10 @@ def _log_probabilities(logits: np.ndarray) -> np.ndarray:
     return log_softmax(logits, axis=2)
 
 
-def _train_networks(
-    queries: np.ndarray,
-    rows: np.ndarray,
-    clean: np.ndarray,
-    private: np.ndarray,
-    regularization: float,
-    networks: NetworkSettings,
-    stream: RandomStream,
-) -> RepeatedStudents:
-    seed = stream.seed()
-    logs, parameters = [], []
-    for targets in (private, np.broadcast_to(clean, private.shape)):
-        found = train_network_students(queries, targets, networks, regularization, random_stream(seed))
-        logs.append(log_softmax(found.logits(rows).astype(np.float64), axis=2))
-        flat = [tensor.reshape(len(private), -1) for tensor in (*found.weights, *found.biases)]
-        parameters.append(np.concatenate(flat, axis=1).astype(np.float64))
-    return RepeatedStudents(logs[0], logs[1], parameters[0], parameters[1])
+def _flat_parameters(networks: Any) -> np.ndarray:
+    """Return the parameters of each network in a row."""
+    flat = [tensor.reshape(len(tensor), -1) for tensor in (*networks.weights, *networks.biases)]
+    return np.concatenate(flat, axis=1).astype(np.float64)
 
 
 def _log_probabilities_of(model: Any, rows: np.ndarray, n_classes: int) -> np.ndarray:

@@ -11,6 +11,7 @@ sum to one in each row, negative ones included; other targets give it directions
 step below avoids by solving with a shifted Hessian.
 """
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -24,11 +25,13 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skfairdp._base import dense, dense_blocks
-from skfairdp.ensemble._teachers import NetworkSettings, check_weighable, fit_with_weights, takes_sparse
+from skfairdp.ensemble._teachers import check_weighable, fit_with_weights, takes_sparse
 from skfairdp.mechanisms import soft_labels
 from skfairdp.random import RandomStream, clone_with_seed, random_stream
 
 _ARMIJO = 1e-4  # share of the promised decrease that a step must reach, as is usual for Newton's method
+_LARGEST_SLOPE = 1e-10  # entry of the gradient at which Newton's method is done
+_MOST_STEPS = 200  # of Newton's method
 _MOST_HALVINGS = 40  # of a step; what is left of it then is below the last digit
 _MOST_PRODUCTS = 1 << 24  # numbers held for the products of all rows; beyond, Hessians are summed one by one
 _MOST_PARAMETERS = 1500  # of one student; beyond, a Hessian costs more than the steps that it saves
@@ -51,9 +54,8 @@ class SparseStandardScaler(TransformerMixin, BaseEstimator):
     def transform(self, X: Any) -> np.ndarray:
         """Return an array."""
         check_is_fitted(self)
-        return (dense(validate_data(self, X, dtype=np.float64, accept_sparse="csr", reset=False)) - self.mean_) / (
-            self.scale_
-        )
+        X = dense(validate_data(self, X, dtype=np.float64, accept_sparse="csr", reset=False))
+        return (X - self.mean_) / self.scale_
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -61,7 +63,49 @@ class SparseStandardScaler(TransformerMixin, BaseEstimator):
         return tags
 
 
-class LogisticStudent(ClassifierMixin, BaseEstimator):
+class _Student(ClassifierMixin, BaseEstimator, ABC):
+    """What students share: they learn from class weights, and answer with probabilities."""
+
+    classes_: np.ndarray
+
+    def fit(self, X: Any, y: Any) -> "_Student":
+        """Fit to labels, one class each."""
+        classes, indices = np.unique(y, return_inverse=True)
+        return self.fit_targets(X, np.eye(len(classes))[indices], classes)
+
+    def fit_targets(
+        self, X: Any, targets: np.ndarray, classes: np.ndarray, stream: RandomStream | None = None
+    ) -> "_Student":
+        """Fit to class weights of shape (n_samples, n_classes)."""
+        self._learn(dense(validate_data(self, X, dtype=np.float64, accept_sparse="csr")), targets, stream)
+        self.classes_ = np.asarray(classes)
+        return self
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return class probabilities."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, accept_sparse="csr", reset=False)
+        return np.concatenate([self._probabilities(rows) for _, rows in dense_blocks(X)])
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the most likely class."""
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+
+    @abstractmethod
+    def _learn(self, X: np.ndarray, targets: np.ndarray, stream: RandomStream | None) -> None:
+        """Fit to class weights, with randomness from the stream if there is one."""
+
+    @abstractmethod
+    def _probabilities(self, rows: np.ndarray) -> np.ndarray:
+        """Return class probabilities."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+class LogisticStudent(_Student):
     """Multinomial logistic regression on soft targets, solved to the optimum.
 
     Parameters
@@ -78,40 +122,20 @@ class LogisticStudent(ClassifierMixin, BaseEstimator):
     def __init__(self, regularization: float = 0.1):
         self.regularization = regularization
 
-    def fit(self, X: Any, y: Any) -> "LogisticStudent":
-        """Fit to labels, one class each."""
-        classes, indices = np.unique(y, return_inverse=True)
-        return self.fit_targets(X, np.eye(len(classes))[indices], classes)
-
-    def fit_targets(self, X: Any, targets: np.ndarray, classes: np.ndarray) -> "LogisticStudent":
-        """Fit to class weights of shape (n_samples, n_classes)."""
-        X = dense(validate_data(self, X, dtype=np.float64, accept_sparse="csr"))
+    def _learn(self, X: np.ndarray, targets: np.ndarray, stream: RandomStream | None) -> None:
         theta = solve_students(X, targets[None], self.regularization)[0]
-        self.coef_, self.intercept_, self.classes_ = theta[:, :-1], theta[:, -1], np.asarray(classes)
-        return self
+        self.coef_, self.intercept_ = theta[:, :-1], theta[:, -1]
 
     @property
     def theta_(self) -> np.ndarray:
         """Coefficients with the intercept last, as ``solve_students`` has them."""
         return np.column_stack([self.coef_, self.intercept_])
 
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Return class probabilities."""
-        check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, accept_sparse="csr", reset=False)
-        return np.concatenate([student_probabilities(self.theta_[None], rows)[0] for _, rows in dense_blocks(X)])
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Return the most likely class."""
-        return self.classes_[self.predict_proba(X).argmax(axis=1)]
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
+    def _probabilities(self, rows: np.ndarray) -> np.ndarray:
+        return student_probabilities(self.theta_[None], rows)[0]
 
 
-class NetworkStudent(ClassifierMixin, BaseEstimator):
+class NetworkStudent(_Student):
     """A small network on soft targets.
 
     Parameters
@@ -121,7 +145,7 @@ class NetworkStudent(ClassifierMixin, BaseEstimator):
     regularization : float
         Strength of the L2 penalty on the weights, beside the mean loss.
     random_state : int, Generator, SeedSequence, RandomState or None
-        For initial weights and the order of rows.
+        For initial weights and the order of rows, unless ``fit_targets`` is given a stream.
     """
 
     def __init__(
@@ -140,37 +164,18 @@ class NetworkStudent(ClassifierMixin, BaseEstimator):
         self.regularization = regularization
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> "NetworkStudent":
-        """Fit to labels, one class each."""
-        classes, indices = np.unique(y, return_inverse=True)
-        return self.fit_targets(X, np.eye(len(classes))[indices], classes, random_stream(self.random_state))
+    def _learn(self, X: np.ndarray, targets: np.ndarray, stream: RandomStream | None) -> None:
+        networks = self.get_params()
+        random_state, regularization = networks.pop("random_state"), networks.pop("regularization")
+        stream = random_stream(random_state) if stream is None else stream
+        self.network_ = train_network_students(X, targets[None], networks, regularization, stream)
 
-    def fit_targets(self, X: Any, targets: np.ndarray, classes: np.ndarray, stream: RandomStream) -> "NetworkStudent":
-        """Fit to class weights of shape (n_samples, n_classes)."""
-        X = dense(validate_data(self, X, dtype=np.float64, accept_sparse="csr"))
-        settings = NetworkSettings(self.hidden_sizes, self.max_epochs, self.batch_size, self.learning_rate)
-        self.network_ = train_network_students(X, targets[None], settings, self.regularization, stream)
-        self.classes_ = np.asarray(classes)
-        return self
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Return class probabilities."""
-        check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, accept_sparse="csr", reset=False)
-        return np.concatenate([network_probabilities(self.network_, rows)[0] for _, rows in dense_blocks(X)])
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Return the most likely class."""
-        return self.classes_[self.predict_proba(X).argmax(axis=1)]
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
+    def _probabilities(self, rows: np.ndarray) -> np.ndarray:
+        return softmax(self.network_.logits(rows)[0].astype(np.float64), axis=1)
 
 
 def train_network_students(
-    X: np.ndarray, targets: np.ndarray, networks: NetworkSettings, regularization: float, stream: RandomStream
+    X: np.ndarray, targets: np.ndarray, networks: dict[str, Any], regularization: float, stream: RandomStream
 ) -> Any:
     """Train one network per set of targets on shared rows; returns a NetworkEnsemble."""
     from skfairdp.neural import train_ensemble
@@ -179,18 +184,10 @@ def train_network_students(
         X[None],
         targets,
         np.ones(targets.shape[:2], dtype=bool),
-        hidden_sizes=networks.hidden_sizes,
-        max_epochs=networks.max_epochs,
-        batch_size=networks.batch_size,
-        learning_rate=networks.learning_rate,
+        **networks,
         weight_decay=2 * regularization,  # the gradient of regularization * |theta|^2
         stream=stream,
     )
-
-
-def network_probabilities(network: Any, X: np.ndarray) -> np.ndarray:
-    """Compute class probabilities; shape (n_members, n_samples, n_classes)."""
-    return softmax(network.logits(X).astype(np.float64), axis=2)
 
 
 def fit_student(
@@ -200,7 +197,7 @@ def fit_student(
     *,
     student: Any,
     regularization: float,
-    networks: NetworkSettings,
+    networks: dict[str, Any],
     scaler: Any,
     stream: RandomStream,
 ) -> Pipeline:
@@ -234,9 +231,7 @@ def fit_student(
     elif isinstance(student, str) and student == "logistic":
         model = LogisticStudent(regularization).fit_targets(rows, targets, classes)
     elif isinstance(student, str):
-        model = NetworkStudent(
-            networks.hidden_sizes, networks.max_epochs, networks.batch_size, networks.learning_rate, regularization
-        ).fit_targets(rows, targets, classes, stream)
+        model = NetworkStudent(**networks, regularization=regularization).fit_targets(rows, targets, classes, stream)
     else:
         model = fit_weighted(clone_with_seed(student, stream.seed(), overwrite=True), rows, targets, classes)
     return make_pipeline(model) if scaler is None else make_pipeline(scaler, model)
@@ -308,14 +303,7 @@ def fit_weighted(model: Any, X: Any, targets: np.ndarray, classes: np.ndarray) -
     return fit_with_weights(model, X, y, weight)
 
 
-def solve_students(
-    X: np.ndarray,
-    targets: np.ndarray,
-    regularization: float,
-    *,
-    tol: float = 1e-10,
-    max_iter: int = 200,
-) -> np.ndarray:
+def solve_students(X: np.ndarray, targets: np.ndarray, regularization: float) -> np.ndarray:
     """Fit one logistic student per set of targets.
 
     Parameters
@@ -326,10 +314,6 @@ def solve_students(
         Soft labels.
     regularization : float
         Strength lambda of the L2 penalty, greater than 0.
-    tol : float
-        Largest entry of the gradient at the end.
-    max_iter : int
-        Newton steps at most.
 
     Returns
     -------
@@ -341,23 +325,24 @@ def solve_students(
     if len(design) < design.shape[1]:
         # The optimum lies in the span of the rows: solve in an orthonormal basis of it.
         basis, coordinates = np.linalg.qr(design.T)
-        return _solve_students(np.ascontiguousarray(coordinates.T), targets, regularization, tol, max_iter) @ basis.T
-    return _solve_students(design, targets, regularization, tol, max_iter)
+        return _solve_students(np.ascontiguousarray(coordinates.T), targets, regularization) @ basis.T
+    return _solve_students(design, targets, regularization)
 
 
-def _solve_students(
-    design: np.ndarray, targets: np.ndarray, regularization: float, tol: float, max_iter: int
-) -> np.ndarray:
+def _solve_students(design: np.ndarray, targets: np.ndarray, regularization: float) -> np.ndarray:
     n_students, _, n_classes = targets.shape
     n_outputs = 1 if n_classes == 2 else n_classes
     theta = np.zeros((n_students, n_outputs, design.shape[1]))
     if theta[0].size > _MOST_PARAMETERS:
-        return np.stack([_minimise_one_student(theta[0], design, one, regularization, tol) for one in targets])
-    products = _row_products(design)
+        return np.stack([_minimise_one_student(theta[0], design, one, regularization) for one in targets])
+    products = None
+    if design.size * design.shape[1] <= _MOST_PRODUCTS:
+        # Outer product of each row with itself, flattened: one matrix product then gives every Hessian.
+        products = np.einsum("ni,nj->nij", design, design).reshape(len(design), -1)
     convex = bool((_sum_over_classes(targets) >= 0).all())
     value, slope, curvature = _student_derivatives(theta, design, products, targets, regularization)
-    for _ in range(max_iter):
-        going = np.abs(slope).max(axis=(1, 2)) > tol
+    for _ in range(_MOST_STEPS):
+        going = np.abs(slope).max(axis=(1, 2)) > _LARGEST_SLOPE
         if not going.any():
             break
         step = _newton_step(slope[going], curvature[going], convex)
@@ -390,11 +375,6 @@ def student_probabilities(theta: np.ndarray, X: np.ndarray) -> np.ndarray:
     return softmax(logits, axis=2)
 
 
-def student_losses(theta: np.ndarray, X: np.ndarray, targets: np.ndarray) -> np.ndarray:
-    """Compute the cross-entropy of each student on each row; shape (n_students, n_samples)."""
-    return _student_losses(student_logits(theta, X), targets)
-
-
 def _student_losses(logits: np.ndarray, targets: np.ndarray) -> np.ndarray:
     if logits.shape[-1] == 1:
         h = logits[..., 0]
@@ -408,7 +388,7 @@ def _sum_over_classes(targets: np.ndarray) -> np.ndarray:
 
 
 def _minimise_one_student(
-    start: np.ndarray, design: np.ndarray, targets: np.ndarray, regularization: float, tol: float
+    start: np.ndarray, design: np.ndarray, targets: np.ndarray, regularization: float
 ) -> np.ndarray:
     """Solve one student with many parameters by a quasi-Newton method."""
 
@@ -418,15 +398,8 @@ def _minimise_one_student(
         return float(value[0]), slope.ravel()
 
     # A factor of 1 in ftol is the last digit of the objective: the gradient alone decides when to stop.
-    options = {"maxiter": 20_000, "maxfun": 50_000, "gtol": max(tol, 1e-9), "ftol": np.finfo(float).eps, "maxcor": 30}
+    options = {"maxiter": 20_000, "maxfun": 50_000, "gtol": 1e-9, "ftol": np.finfo(float).eps, "maxcor": 30}
     return minimize(objective, start.ravel(), jac=True, method="L-BFGS-B", options=options).x.reshape(start.shape)
-
-
-def _row_products(design: np.ndarray) -> np.ndarray | None:
-    """Outer product of each row with itself, flattened: one matrix product then gives every Hessian."""
-    if design.size * design.shape[1] > _MOST_PRODUCTS:
-        return None
-    return np.einsum("ni,nj->nij", design, design).reshape(len(design), -1)
 
 
 def _student_objective(theta: np.ndarray, design: np.ndarray, targets: np.ndarray, regularization: float) -> np.ndarray:

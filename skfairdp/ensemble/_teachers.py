@@ -1,6 +1,6 @@
 """Teachers: disjoint parts of the private rows, one model on each, and their votes."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
 from scipy import sparse
-from sklearn.base import BaseEstimator
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
@@ -23,22 +22,13 @@ _ROWS_AT_ONCE = 1 << 14
 _VALUES_AT_ONCE = 1 << 24
 
 
-@dataclass(frozen=True)
-class NetworkSettings:
-    """How networks are trained, teachers and students alike."""
+def read_rows(X: Any, *, scaler: Any, names: np.ndarray | None, keeps_sparse: bool) -> Any:
+    """Return rows as the teachers get them: scaled by what public rows say, and dense unless sparse ones are welcome.
 
-    hidden_sizes: tuple[int, ...]
-    max_epochs: int
-    batch_size: int
-    learning_rate: float
-
-
-@dataclass(frozen=True)
-class RowReader:
-    """How rows reach the teachers: scaled by what public rows say, and dense unless sparse ones are welcome.
-
-    Attributes
+    Parameters
     ----------
+    X : ndarray or sparse matrix of shape (n_samples, n_features)
+        The rows.
     scaler : fitted transformer or None
         It returns arrays.
     names : ndarray of str or None
@@ -46,16 +36,9 @@ class RowReader:
     keeps_sparse : bool
         Whether rows without a scaler may stay sparse.
     """
-
-    scaler: Any = None
-    names: np.ndarray | None = None
-    keeps_sparse: bool = False
-
-    def __call__(self, X: Any) -> Any:
-        """Return rows as a teacher gets them."""
-        if self.scaler is not None:
-            return np.asarray(self.scaler.transform(with_names(X, self.names)))
-        return X if self.keeps_sparse else dense(X)
+    if scaler is not None:
+        return np.asarray(scaler.transform(with_names(X, names)))
+    return X if keeps_sparse else dense(X)
 
 
 def with_names(X: Any, names: np.ndarray | None) -> Any:
@@ -154,14 +137,14 @@ class Teachers:
     Attributes
     ----------
     models : NetworkEnsemble or list
-        What was trained; teachers whose part holds a single class are not asked.
+        What was trained. A list leaves out the teachers whose part holds a single class; they are not asked.
     constant : ndarray of shape (n_voting,)
         The class of a part that holds no other; -1 elsewhere. A teacher whose rows all have weight 0 abstains, which
         is written as the number of classes.
     n_classes : int
         Number of classes.
-    read : RowReader
-        How rows are given to the models.
+    read : callable
+        How rows are given to the models, :func:`read_rows` with its other arguments.
     n_jobs : int or None
         Of joblib, for a list of models.
     """
@@ -169,7 +152,7 @@ class Teachers:
     models: Any
     constant: np.ndarray
     n_classes: int
-    read: RowReader
+    read: Callable[[Any], Any]
     n_jobs: int | None = None
 
     @property
@@ -183,9 +166,10 @@ class Teachers:
         step = min(_ROWS_AT_ONCE, max(1, _VALUES_AT_ONCE // n_columns)) if sparse.issparse(X) else _ROWS_AT_ONCE
         counts = np.empty((n_rows, self.n_classes), dtype=np.int64)
         for start in range(0, n_rows, step):
-            ballots = self._ballots(self.read(X[start : start + step]))
+            part = slice(start, start + step)
+            ballots = self._ballots(self.read(X[part]))
             for c in range(self.n_classes):
-                counts[start : start + step, c] = (ballots == c).sum(axis=0)
+                counts[part, c] = (ballots == c).sum(axis=0)
         return counts
 
     def _ballots(self, X: Any) -> np.ndarray:
@@ -193,7 +177,7 @@ class Teachers:
         ballots = np.repeat(self.constant[:, None], X.shape[0], axis=1)
         undecided = np.flatnonzero(self.constant < 0)
         if isinstance(self.models, list):
-            asked = Parallel(n_jobs=self.n_jobs)(delayed(_predict_as_array)(self.models[i], X) for i in undecided)
+            asked = Parallel(n_jobs=self.n_jobs)(delayed(_predict_as_array)(model, X) for model in self.models)
             for i, ballot in zip(undecided, asked):
                 ballots[i] = ballot
         elif undecided.size:
@@ -208,9 +192,9 @@ def train_teachers(
     n_classes: int,
     *,
     estimator: Any,
-    networks: NetworkSettings,
+    networks: dict[str, Any],
     stream: RandomStream,
-    read: RowReader,
+    read: Callable[[Any], Any],
     weight: np.ndarray | None = None,
     n_jobs: int | None = None,
     verbose: int = 0,
@@ -229,11 +213,11 @@ def train_teachers(
         Number of classes.
     estimator : classifier or None
         Cloned for each teacher; ``None`` trains small networks, all at once.
-    networks : NetworkSettings
-        Of these networks.
+    networks : dict
+        Of these networks, as for ``train_ensemble``.
     stream : RandomStream
         Every teacher gets a seed of its own from it, which does not depend on any row.
-    read : RowReader
+    read : callable
         How rows are given to the models, a part at a time.
     weight : ndarray of shape (n_rows,) or None
         Weights of rows. A row of weight 0 is left out by its teacher, and moves no other row.
@@ -244,7 +228,8 @@ def train_teachers(
     -------
     Teachers
     """
-    if estimator is not None and any(isinstance(part, FrozenEstimator) for part in _parts(estimator)):
+    held = estimator.get_params(deep=True).values() if hasattr(estimator, "get_params") else ()
+    if any(isinstance(one, FrozenEstimator) for one in (estimator, *held)):
         raise ValueError("estimator holds a FrozenEstimator: teachers must learn from their own rows alone.")
     voting = [part if weight is None else part[weight[part] > 0] for part in parts if len(part)]
     constant = np.array([_only_class(class_indices[part], n_classes) for part in voting])
@@ -252,12 +237,14 @@ def train_teachers(
     if estimator is not None:
         seeds = stream.uint32(len(voting)).tolist()
         models = Parallel(n_jobs=n_jobs, verbose=verbose)(
-            delayed(_train_one)(
-                estimator, read(X[part]), class_indices[part], None if weight is None else weight[part], seed
+            delayed(fit_with_weights)(
+                clone_with_seed(estimator, seed, overwrite=True),
+                read(X[part]),
+                class_indices[part],
+                None if weight is None else weight[part],
             )
-            if fixed < 0
-            else delayed(_one_class_teacher)()
             for part, seed, fixed in zip(voting, seeds, constant)
+            if fixed < 0
         )
     elif (constant < 0).any():
         # Padded to the longest part with its rows of weight 0: weights must not change what other teachers draw.
@@ -271,10 +258,6 @@ def _only_class(class_indices: np.ndarray, n_classes: int) -> int:
     if not len(class_indices):
         return n_classes
     return int(class_indices[0]) if (class_indices == class_indices[0]).all() else -1
-
-
-def _parts(estimator: BaseEstimator) -> list[Any]:
-    return [estimator, *(estimator.get_params(deep=True).values() if hasattr(estimator, "get_params") else ())]
 
 
 class _SpawnedStreams:
@@ -294,9 +277,9 @@ def _train_networks(
     parts: list[np.ndarray],
     longest: int,
     n_classes: int,
-    networks: NetworkSettings,
+    networks: dict[str, Any],
     stream: RandomStream,
-    read: RowReader,
+    read: Callable[[Any], Any],
     weight: np.ndarray | None,
 ) -> Any:
     """Train blocks of teachers, so that their rows, padded to the same number, are not all dense at once."""
@@ -324,29 +307,16 @@ def _train_networks(
                 rows,
                 targets,
                 present,
-                hidden_sizes=networks.hidden_sizes,
-                max_epochs=networks.max_epochs,
-                batch_size=networks.batch_size,
-                learning_rate=networks.learning_rate,
+                **networks,
                 weight_decay=1e-4,
                 stream=ready,
             )
         )
-    if len(found) == 1:
-        return found[0]
     layers = [
         tuple(np.concatenate(tensors) for tensors in zip(*(getattr(one, kind) for one in found)))
         for kind in ("weights", "biases")
     ]
     return NetworkEnsemble(*layers)
-
-
-def _train_one(estimator: BaseEstimator, X: Any, class_indices: np.ndarray, weight: Any, seed: int) -> Any:
-    return fit_with_weights(clone_with_seed(estimator, seed, overwrite=True), X, class_indices, weight)
-
-
-def _one_class_teacher() -> None:
-    """Stand in for a teacher that knows one class only."""
 
 
 def _predict_as_array(model: Any, X: Any) -> np.ndarray:

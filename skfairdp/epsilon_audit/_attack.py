@@ -54,11 +54,8 @@ def check_different(x: Any, x_prime: Any) -> None:
         raise ValueError("x and x_prime must both be documents, or both be rows of values.")
     if not isinstance(x, str) and x.shape != x_prime.shape:
         raise ValueError(f"x and x_prime must have equally many values; got {x.size} and {x_prime.size}.")
-    if isinstance(x, str):
-        same = x == x_prime
-    else:
-        same = all(a == b or (a != a and b != b) for a, b in zip(x.tolist(), x_prime.tolist()))
-    if same:
+    pairs = [(x, x_prime)] if isinstance(x, str) else zip(x.tolist(), x_prime.tolist())
+    if all(a == b or (a != a and b != b) for a, b in pairs):
         raise ValueError("x and x_prime are equal: no release can tell them apart. Give two different records.")
 
 
@@ -192,32 +189,20 @@ class Attack:
 
     Parameters
     ----------
-    function : callable
-        Rows in, one output per row.
+    draws_of : callable
+        The draws of a record.
     x, x_prime : str or ndarray of shape (n_features,)
         The two inputs.
     scoring : Scoring
         What orders the outputs.
-    rows_per_call : int or None
-        How many rows to hand over in one call; ``None`` for as many as fit into a block.
-    columns : list of str or None
-        The feature names that the release was fitted with.
     """
 
-    def __init__(
-        self,
-        function: Callable[[Any], Any],
-        x: Any,
-        x_prime: Any,
-        scoring: Scoring,
-        rows_per_call: int | None,
-        columns: list[str] | None,
-    ):
+    def __init__(self, draws_of: Callable[[Any], Draws], x: Any, x_prime: Any, scoring: Scoring):
         check_different(x, x_prime)
         self.x, self.x_prime = x, x_prime
         self._scoring = scoring
         self._form: Any = None  # shape and type of the outputs
-        self._draws = [Draws(function, record, rows_per_call, columns) for record in (x, x_prime)]
+        self._draws = [draws_of(x), draws_of(x_prime)]
 
     def take(self, n: int) -> tuple[np.ndarray, np.ndarray]:
         """Release both inputs ``n`` times."""
@@ -361,9 +346,7 @@ def _apply_score(function: Score, outputs: np.ndarray, name: str) -> np.ndarray:
 
 def _finite_ratio(ratio: Callable, outputs: np.ndarray, x: Any, x_prime: Any) -> np.ndarray:
     """Ask the release about the outputs it can know; one with nan or infinity in it is a fault, and scored as nan."""
-    if outputs.dtype.kind != "f":
-        return ratio(outputs, x, x_prime)
-    known = np.isfinite(outputs).all(axis=1)
+    known = np.isfinite(outputs).all(axis=1) if outputs.dtype.kind == "f" else np.ones(len(outputs), dtype=bool)
     if known.all():
         return ratio(outputs, x, x_prime)
     scores = np.full(len(outputs), np.nan)

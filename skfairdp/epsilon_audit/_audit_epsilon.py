@@ -4,6 +4,7 @@ import html
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from numbers import Real
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 
 from skfairdp._validation import check_count, check_delta, check_epsilon
 from skfairdp.accounting import PrivacyGuarantee
-from skfairdp.epsilon_audit._attack import Attack, Scoring, is_mechanism, most_promising, release_function
+from skfairdp.epsilon_audit._attack import Attack, Draws, Scoring, is_mechanism, most_promising, release_function
 from skfairdp.epsilon_audit._certified_bounds import certified_epsilon, choose_event, largest_certifiable
 from skfairdp.epsilon_audit._row_dependence import find_dependence
 from skfairdp.epsilon_audit._worst_case_pairs import read_record, worst_case_pairs
@@ -85,9 +86,8 @@ class EpsilonAudit:
     @property
     def verdict(self) -> str:
         """The result in one sentence."""
-        level = f"epsilon is at least {self.epsilon_lower:.4g}" + (
-            f" at delta = {self.delta:.3g}" if self.delta else ""
-        )
+        at_delta = f" at delta = {self.delta:.3g}" if self.delta else ""
+        level = f"epsilon is at least {self.epsilon_lower:.4g}{at_delta}"
         held = f"with {100 * self.confidence_level:g} % confidence"
         reach = f"{self.n_trials} trials could have certified at most {self.cap:.4g}"
         if self.dependence is not None:
@@ -248,10 +248,8 @@ def audit_epsilon(
     scoring = Scoring.read(score, release)
     stream = random_stream(random_state)
     names = getattr(release, "feature_names_in_", None)
-
-    def attack_on(x: Any, x_prime: Any) -> Attack:
-        return Attack(function, x, x_prime, scoring, rows_per_call, None if names is None else list(names))
-
+    draws_of = partial(Draws, function, rows_per_call=rows_per_call, columns=None if names is None else list(names))
+    attack_on = partial(Attack, draws_of, scoring=scoring)
     if x is None and x_prime is None:
         attacks = [attack_on(*pair) for pair in worst_case_pairs(release, random_state=stream)]
     else:

@@ -104,17 +104,13 @@ def choose_event(scores_x: np.ndarray, scores_x_prime: np.ndarray, alpha: float,
         For comparing scores with each other, not for certifying.
     """
     n = len(scores_x)
-    ordered_x, ordered_x_prime = np.sort(scores_x), np.sort(scores_x_prime)
+    ordered = np.sort(scores_x), np.sort(scores_x_prime)
     values, weights = np.unique(np.concatenate([scores_x, scores_x_prime]), return_counts=True)
     values = _thin_thresholds(values, weights)
     best, best_bound = Event(float(values[0]), True, True), -1.0
     for above in (True, False):
-        if above:
-            k_x = n - np.searchsorted(ordered_x, values, side="left")
-            k_x_prime = n - np.searchsorted(ordered_x_prime, values, side="left")
-        else:
-            k_x = np.searchsorted(ordered_x, values, side="right")
-            k_x_prime = np.searchsorted(ordered_x_prime, values, side="right")
+        below = [np.searchsorted(scores, values, side="left" if above else "right") for scores in ordered]
+        k_x, k_x_prime = (n - k for k in below) if above else below
         for favours_x, k_more, k_less in ((True, k_x, k_x_prime), (False, k_x_prime, k_x)):
             promising = _most_promising(k_more, k_less, n, alpha / _CHOICE_STRICTNESS, delta)
             bounds = certified_epsilon(k_more[promising], k_less[promising], n, alpha / _CHOICE_STRICTNESS, delta)

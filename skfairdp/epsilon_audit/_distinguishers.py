@@ -12,6 +12,7 @@ outputs occur. The *slow* ones are logistic regressions and gradient boosting.
 
 import warnings
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier
@@ -68,7 +69,7 @@ def train_quick(outputs_x: np.ndarray, outputs_x_prime: np.ndarray, stream: Rand
             "one value's exponent and lowest bit (frequencies)": _train_endings(outputs, from_x, ranking[:1]),
             "exponents and lowest bits (frequencies)": _train_endings(outputs, from_x, ranking[:_MAX_ENDINGS]),
             "direction (Fisher's discriminant)": _train_fisher(outputs, from_x, columns, centre, scale),
-            "exact outputs (frequencies)": train_frequencies(outputs, from_x, _RowKeys(outputs.shape[1], stream)),
+            "exact outputs (frequencies)": train_frequencies(outputs, from_x, _row_keys(outputs.shape[1], stream)),
         }
     )
 
@@ -94,17 +95,17 @@ def train_frequencies(outputs: np.ndarray, from_x: np.ndarray, keys: Callable) -
     return score
 
 
-class _RowKeys:
-    """Hash rows to 64 bits; equal rows get equal keys, and a rare collision only costs power."""
+def _row_keys(n_values: int, stream: RandomStream) -> Callable:
+    """Return a function that hashes rows to 64 bits; equal rows get equal keys, a rare collision only costs power."""
+    weights = stream.uint64(n_values) | np.uint64(1)
 
-    def __init__(self, n_values: int, stream: RandomStream):
-        self._weights = stream.uint64(n_values) | np.uint64(1)
-
-    def __call__(self, outputs: np.ndarray) -> np.ndarray:
+    def keys(outputs: np.ndarray) -> np.ndarray:
         words = np.ascontiguousarray(outputs).view(np.uint64)
         with np.errstate(over="ignore"):  # arithmetic modulo 2 ** 64 is meant
             mixed = words ^ (words >> np.uint64(29))
-            return (mixed * self._weights).sum(axis=1, dtype=np.uint64)
+            return (mixed * weights).sum(axis=1, dtype=np.uint64)
+
+    return keys
 
 
 def _train_endings(outputs: np.ndarray, from_x: np.ndarray, columns: np.ndarray) -> Score:
@@ -242,8 +243,11 @@ def train_distinguishers(outputs_x: np.ndarray, outputs_x_prime: np.ndarray, str
         return found
     ranking, _, _ = most_different_first(outputs_x, outputs_x_prime)
     linear, boosted = (np.sort(ranking[:n]) for n in (MAX_LINEAR_COLUMNS, _MAX_BOOSTED_COLUMNS))
-    found["clamped values (logistic regression)"] = _train_clamped(outputs, from_x, linear)
-    found["scaled and row-centred values (logistic regression)"] = _train_scaled(outputs, from_x, linear)
+    for name, features in (
+        ("clamped values (logistic regression)", _clamped(outputs, from_x, linear)),
+        ("scaled and row-centred values (logistic regression)", _scaled(outputs, from_x, linear)),
+    ):
+        found[name] = _train_logistic(features(outputs), from_x, features)
     found["values and their lowest bits (gradient boosting)"] = _train_boosted(outputs, from_x, boosted, stream)
     return found
 
@@ -254,25 +258,7 @@ def _train_words(outputs: np.ndarray, from_x: np.ndarray) -> Score:
         counts = vectorizer.fit_transform(outputs)
     except ValueError:  # every output is empty
         return lambda new: np.zeros(len(new))
-    model = _fit_logistic(counts, from_x)
-    return lambda new: model.decision_function(vectorizer.transform(new))
-
-
-def _train_clamped(outputs: np.ndarray, from_x: np.ndarray, columns: np.ndarray) -> Score:
-    """Clamp every value between the medians at x' and x.
-
-    For Laplace noise this is the likelihood ratio up to the weights, with its atoms.
-    """
-    clamp = _Clamp(outputs[:, columns], from_x)
-    model = _fit_logistic(clamp(outputs[:, columns]), from_x)
-    return lambda new: model.decision_function(clamp(new[:, columns]))
-
-
-def _train_scaled(outputs: np.ndarray, from_x: np.ndarray, columns: np.ndarray) -> Score:
-    """Robustly scaled values, and values minus their row's mean, which shared noise cannot hide."""
-    features = _ScaledFeatures(outputs, from_x, columns)
-    model = _fit_logistic(features(outputs), from_x)
-    return lambda new: model.decision_function(features(new))
+    return _train_logistic(counts, from_x, vectorizer.transform)
 
 
 def _train_boosted(outputs: np.ndarray, from_x: np.ndarray, columns: np.ndarray, stream: RandomStream) -> Score:
@@ -291,50 +277,46 @@ def _train_boosted(outputs: np.ndarray, from_x: np.ndarray, columns: np.ndarray,
     return lambda new: model.decision_function(features(new))
 
 
-def _fit_logistic(features, from_x: np.ndarray) -> LogisticRegression:
+def _train_logistic(table: Any, from_x: np.ndarray, features: Callable) -> Score:
+    """Score outputs by a logistic regression on some features of theirs; the table has those to learn from."""
     with warnings.catch_warnings():
         # an unconverged distinguisher is still a score, and separable samples are the interesting case
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return LogisticRegression(C=10.0, max_iter=300).fit(features, from_x)
+        model = LogisticRegression(C=10.0, max_iter=300).fit(table, from_x)
+    return lambda new: model.decision_function(features(new))
 
 
-class _Clamp:
-    """Clamp each column between its medians at x' and at x, scaled to [0, 1]; columns that do not move become 0."""
+def _clamped(outputs: np.ndarray, from_x: np.ndarray, columns: Any = slice(None)) -> Callable:
+    """Return features: each column between its medians at x' and x, in [0, 1]; columns that do not move become 0.
 
-    def __init__(self, outputs: np.ndarray, from_x: np.ndarray):
-        known = finite_outputs(outputs)
-        at_x, at_x_prime = (np.median(known[from_x == side], axis=0) for side in (1, 0))
-        self._low, self._high = np.minimum(at_x, at_x_prime), np.maximum(at_x, at_x_prime)
-        self.gap = self._high - self._low
+    For Laplace noise this is the likelihood ratio up to the weights, with its atoms.
+    """
+    known = finite_outputs(outputs[:, columns])
+    at_x, at_x_prime = (np.median(known[from_x == side], axis=0) for side in (1, 0))
+    low, high = np.minimum(at_x, at_x_prime), np.maximum(at_x, at_x_prime)
 
-    def __call__(self, outputs: np.ndarray) -> np.ndarray:
-        clamped = np.clip(finite_outputs(outputs), self._low, self._high) - self._low
-        return np.divide(clamped, self.gap, where=self.gap > 0, out=np.zeros_like(clamped))
+    def features(new: np.ndarray) -> np.ndarray:
+        clamped = np.clip(finite_outputs(new[:, columns]), low, high) - low
+        return np.divide(clamped, high - low, where=high > low, out=np.zeros_like(clamped))
+
+    return features
 
 
-class _ScaledFeatures:
-    """What the second logistic regression sees."""
+def _scaled(outputs: np.ndarray, from_x: np.ndarray, columns: np.ndarray) -> Callable:
+    """Return features: robustly scaled values, and values minus their row's mean, which shared noise cannot hide."""
 
-    def __init__(self, outputs: np.ndarray, from_x: np.ndarray, columns: np.ndarray):
-        known = finite_outputs(outputs)
-        self._columns = columns
-        part = known[:, self._columns]
-        self._centre, self._scale = robust_scale(part)
-        centred = part - known.mean(axis=1, keepdims=True)
-        self._row_centre, self._row_scale = robust_scale(centred)
-        self._row_clamp = _Clamp(centred, from_x)
+    def plain_and_centred(new: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        known = finite_outputs(new)
+        return known[:, columns], known[:, columns] - known.mean(axis=1, keepdims=True)
 
-    def __call__(self, outputs: np.ndarray) -> np.ndarray:
-        known = finite_outputs(outputs)
-        part = known[:, self._columns]
-        centred = part - known.mean(axis=1, keepdims=True)
-        return np.concatenate(
-            [
-                np.clip((part - self._centre) / self._scale, -3, 3),
-                np.clip((centred - self._row_centre) / self._row_scale, -3, 3),
-                self._row_clamp(centred),
-                np.isnan(outputs).any(axis=1, keepdims=True),
-                np.isinf(outputs).any(axis=1, keepdims=True),
-            ],
-            axis=1,
-        )
+    learned_from = plain_and_centred(outputs)
+    scales = [robust_scale(part) for part in learned_from]
+    clamp = _clamped(learned_from[1], from_x)
+
+    def features(new: np.ndarray) -> np.ndarray:
+        parts = plain_and_centred(new)
+        scaled = [np.clip((part - centre) / scale, -3, 3) for part, (centre, scale) in zip(parts, scales)]
+        strange = [test(new).any(axis=1, keepdims=True) for test in (np.isnan, np.isinf)]
+        return np.concatenate([*scaled, clamp(parts[1]), *strange], axis=1)
+
+    return features

@@ -11,6 +11,7 @@ from sklearn.base import clone
 
 from skfairdp._validation import check_count
 from skfairdp.exceptions import OverclaimedPrivacyWarning
+from skfairdp.preprocessing import GaussianPrivatizer, LaplacePrivatizer
 from skfairdp.random import RandomState, RandomStream, random_stream
 
 Pair = tuple[np.ndarray, np.ndarray]
@@ -104,7 +105,7 @@ def _known_pairs(estimator: Any, n_features: int | None, stream: RandomStream) -
     one = getattr(estimator, "_worst_case_pair", None)
     if one is not None:
         return [one(_check_width(width if n_features is None else n_features))]
-    if not _is_privatizer(estimator):
+    if not isinstance(estimator, LaplacePrivatizer | GaussianPrivatizer):
         raise TypeError(
             f"The worst-case neighbours of {type(estimator).__name__} are not known. Give x and x_prime yourself, or "
             "give the class a method worst_case_pairs() that returns a list of them; audit the last step of a pipeline."
@@ -119,12 +120,6 @@ def _known_pairs(estimator: Any, n_features: int | None, stream: RandomStream) -
 def _ask_for_pairs(method: Callable, stream: RandomStream) -> list[Pair]:
     """Ask for pairs, and lend our stream to a method that draws some of them."""
     return method(stream=stream) if "stream" in signature(method).parameters else method()
-
-
-def _is_privatizer(estimator: Any) -> bool:
-    from skfairdp import preprocessing
-
-    return isinstance(estimator, preprocessing.LaplacePrivatizer | preprocessing.GaussianPrivatizer)
 
 
 def pair_differing_in_column(pairs: list[Pair], column: int) -> Pair | None:

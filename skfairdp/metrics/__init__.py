@@ -24,6 +24,7 @@ from skfairdp.metrics._pate_analysis import (
     hard_label_bounds,
     model_sensitivity,
     soft_label_bounds,
+    standard_error,
 )
 from skfairdp.metrics._scorers import (
     accuracy_gap_scorer,

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
-from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import HistGradientBoostingClassifier
@@ -17,6 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_array
 
+from skfairdp._base import dense
 from skfairdp._validation import SensitiveGroups, check_sensitive_features
 from skfairdp.random import RandomStream, clone_with_seed
 
@@ -29,17 +29,14 @@ def check_representation(H: Any, name: str = "H") -> np.ndarray:
     """Return a representation as a dense two-dimensional float array."""
     if H is None:
         raise ValueError(f"{name} is missing: give one row of numbers per sample.")
-    checked = check_array(H, accept_sparse=True, dtype=[np.float64, np.float32], input_name=name)
-    return checked.toarray() if sparse.issparse(checked) else checked
+    return dense(check_array(H, accept_sparse=True, dtype=[np.float64, np.float32], input_name=name))
 
 
 def named_attackers(probe: Any) -> list[tuple[str, BaseEstimator]]:
     """Turn ``probe`` into a list of names and unfitted classifiers."""
-    if probe is None:
-        probe = "mlp"
     if isinstance(probe, str) and probe == "pool":
         probe = POOL
-    given = list(probe) if isinstance(probe, list | tuple) else [probe]
+    given = list(probe) if isinstance(probe, list | tuple) else ["mlp" if probe is None else probe]
     if not given:
         raise ValueError("probe is an empty list; give at least one attacker.")
     attackers: list[tuple[str, BaseEstimator]] = []
@@ -120,9 +117,8 @@ def _joined_groups(train: SensitiveGroups, test: SensitiveGroups) -> SensitiveGr
         for label in found:
             place.setdefault(label, len(place))
         labels.append(tuple(place))
-        indices.append(
-            np.concatenate([train.indices[:, j], np.array([place[label] for label in found])[test.indices[:, j]]])
-        )
+        places = np.array([place[label] for label in found])
+        indices.append(np.concatenate([train.indices[:, j], places[test.indices[:, j]]]))
     return SensitiveGroups(np.column_stack(indices), tuple(labels), train.names)
 
 
@@ -149,28 +145,34 @@ class Attack:
 
 
 def run_attacks(
-    attacked: AttackedRows,
-    indices: np.ndarray,
-    splits: list[_Split],
-    attackers: list,
-    stream: RandomStream,
-    n_jobs: int | None,
-) -> dict[str, Attack]:
-    """Train every attacker on the training rows of every split, and let it speak about the other rows."""
+    attacked: AttackedRows, indices: np.ndarray, attackers: list, stream: RandomStream, n_jobs: int | None
+) -> tuple[dict[str, Attack], np.ndarray, np.ndarray]:
+    """Train every attacker on the training rows of every split, and let it speak about the other rows.
+
+    Returns
+    -------
+    attacks : dict of str to Attack
+        What each attacker said.
+    truth, part : ndarray of shape (n_scored,)
+        Groups of the scored rows, and the part each belongs to when the strongest attacker is chosen.
+    """
+    splits = attacked.splits_of(indices)
     n_groups = int(indices.max()) + 1
-    tasks = [
-        (name, clone_with_seed(attacker, stream.seed()), split) for name, attacker in attackers for split in splits
-    ]
-    said = Parallel(n_jobs=n_jobs)(
-        delayed(_answer_of_attacker)(attacker, attacked.H, indices, n_groups, split) for _, attacker, split in tasks
+    tasks = [(clone_with_seed(attacker, stream.seed()), split) for _, attacker in attackers for split in splits]
+    answers = Parallel(n_jobs=n_jobs)(
+        delayed(_answer_of_attacker)(attacker, attacked.H, indices, n_groups, split) for attacker, split in tasks
     )
     attacks = {}
-    for name, _ in attackers:
-        mine = [answer for (of, _, _), answer in zip(tasks, said) if of == name]
-        scores = [answer[1] for answer in mine]
-        whole = None if any(part is None for part in scores) else np.concatenate(scores)
-        attacks[name] = Attack(np.concatenate([answer[0] for answer in mine]), whole)
-    return attacks
+    for k, (name, _) in enumerate(attackers):
+        predicted, scores = zip(*answers[k * len(splits) : (k + 1) * len(splits)])
+        known = all(part is not None for part in scores)
+        attacks[name] = Attack(np.concatenate(predicted), np.concatenate(scores) if known else None)
+    truth = np.concatenate([indices[test] for _, test in splits])
+    if len(splits) > 1:
+        return attacks, truth, np.repeat(np.arange(len(splits)), [len(test) for _, test in splits])
+    part = np.empty(len(truth), dtype=np.intp)
+    part[np.argsort(truth, kind="stable")] = np.arange(len(truth)) % 2
+    return attacks, truth, part
 
 
 def _answer_of_attacker(attacker: Any, H: np.ndarray, indices: np.ndarray, n_groups: int, split: _Split) -> tuple:
@@ -182,13 +184,9 @@ def _answer_of_attacker(attacker: Any, H: np.ndarray, indices: np.ndarray, n_gro
         return np.full(len(test), known[0]), scores
     attacker.fit(H[train], indices[train])
     predicted = np.asarray(attacker.predict(H[test])).astype(np.intp)
-    if hasattr(attacker, "predict_proba"):
-        scores[:, attacker.classes_.astype(np.intp)] = attacker.predict_proba(H[test])
-    elif hasattr(attacker, "decision_function"):
-        decision = np.asarray(attacker.decision_function(H[test]))
-        if decision.ndim == 1:
-            decision = np.column_stack([-decision, decision])
-        scores[:, attacker.classes_.astype(np.intp)] = decision
-    else:
+    method = next((name for name in ("predict_proba", "decision_function") if hasattr(attacker, name)), None)
+    if method is None:
         return predicted, None
+    likely = np.asarray(getattr(attacker, method)(H[test]))
+    scores[:, attacker.classes_.astype(np.intp)] = np.column_stack([-likely, likely]) if likely.ndim == 1 else likely
     return predicted, scores

@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
-from sklearn.base import BaseEstimator
 
 from skfairdp._validation import check_count, check_sensitive_features
 from skfairdp.metrics._attackers import check_representation, named_attackers
-from skfairdp.random import RandomState, RandomStream, clone_with_seed, random_stream
+from skfairdp.random import RandomState, clone_with_seed, random_stream
 
 #: Shares of the rows after which the receiver learns anew, as printed in the paper.
 FRACTIONS = (0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.0625, 0.125, 0.25, 0.5, 1.0)
@@ -172,16 +171,13 @@ def online_code_length(
         for order in range(n_orders):
             rows = stream.generator.permutation(len(H))
             labels = indices if kind == "true" else stream.generator.permutation(indices)
-            tasks += [(kind, order, rows, labels, *step) for step in _transmission_steps(ends, attacker, stream)]
-    prices = Parallel(n_jobs=n_jobs)(
-        delayed(_block_bits)(
-            probe, H, labels, n_groups, rows[:known], rows[0 if reference_compatible else known : end], smoothing
-        )
-        for _, _, rows, labels, known, end, probe in tasks
-    )
-    first = ends[0] * math.log2(n_groups)
-    lengths = {kind: [first] * n_orders for kind in ("true", "control")}
-    for (kind, order, *_), price in zip(tasks, prices):
+            for known, end in itertools.pairwise(ends):
+                block = rows[0 if reference_compatible else known : end]
+                receiver = clone_with_seed(attacker, stream.seed())
+                tasks.append((kind, order, (receiver, H, labels, n_groups, rows[:known], block, smoothing)))
+    prices = Parallel(n_jobs=n_jobs)(delayed(_block_bits)(*arguments) for _, _, arguments in tasks)
+    lengths = {kind: [ends[0] * math.log2(n_groups)] * n_orders for kind in ("true", "control")}
+    for (kind, order, _), price in zip(tasks, prices):
         lengths[kind][order] += price
     uniform = (ends[0] + sum(ends[1:])) if reference_compatible else len(H)
     return CodeLength(
@@ -202,13 +198,6 @@ def block_ends(fractions: Sequence[float], n_samples: int) -> list[int]:
     # The nudge undoes rounding: 0.29 * 100 is a little less than 29.
     ends = [math.floor(share * n_samples + 1e-9) for share in shares]
     return sorted({end for end in ends if end > 0})
-
-
-def _transmission_steps(
-    ends: list[int], attacker: BaseEstimator, stream: RandomStream
-) -> list[tuple[int, int, BaseEstimator]]:
-    """Number of labels the receiver knows, number after the block, and the probe to train."""
-    return [(known, end, clone_with_seed(attacker, stream.seed())) for known, end in itertools.pairwise(ends)]
 
 
 def _block_bits(

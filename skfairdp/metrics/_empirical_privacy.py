@@ -93,9 +93,8 @@ def empirical_privacy_score(
         present = [_labels_of_presence(labels, name) for labels, name in zip(groups.labels, groups.names)]
     accuracies, found, mentions, claims = [], 0, 0, 0
     for j, indices in enumerate(groups.indices.T):
-        splits = attacked.splits_of(indices)
-        (attack,) = run_attacks(attacked, indices, splits, attackers, stream, n_jobs).values()
-        truth = np.concatenate([indices[test] for _, test in splits])
+        attacks, truth, _ = run_attacks(attacked, indices, attackers, stream, n_jobs)
+        (attack,) = attacks.values()
         accuracies.append(np.mean(attack.predicted == truth))
         if kind == "entities":
             there, said = present[j][truth], present[j][attack.predicted]

@@ -1,7 +1,7 @@
 """Gaps between groups, each read from one count table."""
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,28 +9,24 @@ import pandas as pd
 
 from skfairdp.exceptions import UndefinedGroupMetricWarning
 from skfairdp.metrics._group_table import (
+    RATES,
     GroupTable,
     accuracy_rates,
+    class_gaps,
     combine_gaps,
-    false_positive_rates,
     group_table,
     largest_difference,
-    odds_gaps,
     positive_class,
-    selection_gaps,
-    selection_rates,
-    tpr_gaps,
-    true_positive_rates,
 )
 
 _AVERAGES = ("auto", "binary", "max", "mean", "rms", None)
 
-# rate -> (words for it, why it can be undefined, function of the counts)
-RATES: dict[str, tuple[str, str, Callable]] = {
-    "accuracy": ("accuracy", "it has no row", accuracy_rates),
-    "tpr": ("true positive rate", "it has no row of that class", true_positive_rates),
-    "fpr": ("false positive rate", "it has no row of any other class", false_positive_rates),
-    "selection_rate": ("selection rate", "it has no row", selection_rates),
+#: Metrics that are a gap of each class: the rates in which it is measured.
+CLASS_METRICS = {
+    "tpr_gap": ("tpr",),
+    "grms": ("tpr",),
+    "demographic_parity_gap": ("selection_rate",),
+    "equalized_odds_gap": ("tpr", "fpr"),
 }
 
 
@@ -100,10 +96,7 @@ def tpr_gap(
     >>> tpr_gap(y_true, y_pred, sensitive_features=["a", "a", "b", "b", "a", "b"])
     0.5
     """
-    table = group_table(
-        y_true, y_pred, sensitive_features=sensitive_features, sample_weight=sample_weight, labels=labels
-    )
-    return _class_gap("tpr_gap", table, ("tpr",), tpr_gaps(table.counts), average, pos_label)
+    return _class_gap("tpr_gap", y_true, y_pred, sensitive_features, sample_weight, labels, average, pos_label)
 
 
 def grms(y_true: Any, y_pred: Any, *, sensitive_features: Any, sample_weight: Any = None, labels: Any = None) -> float:
@@ -153,11 +146,7 @@ def grms(y_true: Any, y_pred: Any, *, sensitive_features: Any, sample_weight: An
     >>> round(grms(y_true, y_pred, sensitive_features=["f", "m", "f", "m"]), 3)
     0.707
     """
-    table = group_table(
-        y_true, y_pred, sensitive_features=sensitive_features, sample_weight=sample_weight, labels=labels
-    )
-    warn_undefined("grms", table, "tpr", true_positive_rates(table.counts), list(table.classes))
-    return float(combine_gaps(tpr_gaps(table.counts), "rms"))
+    return _class_gap("grms", y_true, y_pred, sensitive_features, sample_weight, labels, "rms")
 
 
 def accuracy_gap(y_true: Any, y_pred: Any, *, sensitive_features: Any, sample_weight: Any = None) -> float:
@@ -243,11 +232,8 @@ def demographic_parity_gap(
     >>> demographic_parity_gap([0, 1, 0, 1], [1, 1, 0, 1], sensitive_features=["a", "a", "b", "b"])
     0.5
     """
-    table = group_table(
-        y_true, y_pred, sensitive_features=sensitive_features, sample_weight=sample_weight, labels=labels
-    )
-    gaps = selection_gaps(table.counts)
-    return _class_gap("demographic_parity_gap", table, ("selection_rate",), gaps, average, pos_label)
+    name = "demographic_parity_gap"
+    return _class_gap(name, y_true, y_pred, sensitive_features, sample_weight, labels, average, pos_label)
 
 
 def equalized_odds_gap(
@@ -301,11 +287,8 @@ def equalized_odds_gap(
     """
     if agg not in ("worst_case", "mean"):
         raise ValueError(f"agg must be 'worst_case' or 'mean'; got {agg!r}.")
-    table = group_table(
-        y_true, y_pred, sensitive_features=sensitive_features, sample_weight=sample_weight, labels=labels
-    )
-    gaps = odds_gaps(table.counts, agg)
-    return _class_gap("equalized_odds_gap", table, ("tpr", "fpr"), gaps, average, pos_label)
+    name, agg = "equalized_odds_gap", "max" if agg == "worst_case" else agg
+    return _class_gap(name, y_true, y_pred, sensitive_features, sample_weight, labels, average, pos_label, agg)
 
 
 def worst_group_accuracy(y_true: Any, y_pred: Any, *, sensitive_features: Any, sample_weight: Any = None) -> float:
@@ -360,14 +343,26 @@ def resolve_average(classes: tuple[Any, ...], average: str | None, pos_label: An
 
 
 def _class_gap(
-    metric: str, table: GroupTable, rates: tuple[str, ...], gaps: np.ndarray, average: str | None, pos_label: Any
-) -> "float | pd.Series":
+    metric: str,
+    y_true: Any,
+    y_pred: Any,
+    sensitive_features: Any,
+    sample_weight: Any,
+    labels: Any,
+    average: str | None,
+    pos_label: Any = None,
+    agg: str = "max",
+) -> Any:
     """Reduce the gaps of the classes, and say what was undefined among those that were used."""
+    table = group_table(
+        y_true, y_pred, sensitive_features=sensitive_features, sample_weight=sample_weight, labels=labels
+    )
     average, position = resolve_average(table.classes, average, pos_label)
     used = range(len(table.classes)) if position is None else [position]
-    for rate in rates:
+    for rate in CLASS_METRICS[metric]:
         values = RATES[rate][2](table.counts)[:, used]
         warn_undefined(metric, table, rate, values, [table.classes[k] for k in used], stacklevel=4)
+    gaps = class_gaps(table.counts, *CLASS_METRICS[metric], agg=agg)
     if average is None:
         return pd.Series(gaps, index=pd.Index(list(table.classes), name="class"), name=metric)
     return float(combine_gaps(gaps, average, position))
@@ -378,7 +373,7 @@ def warn_undefined(
     table: GroupTable,
     rate: str,
     rates: np.ndarray,
-    classes: list[Any],
+    classes: Sequence[Any],
     least: int = 2,
     stacklevel: int = 3,
 ) -> None:

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 
 from skfairdp._validation import check_count
-from skfairdp.metrics._group_fairness import RATES, warn_undefined
-from skfairdp.metrics._group_table import GroupTable, accuracy_rates, false_positives, group_table
+from skfairdp.metrics._group_fairness import warn_undefined
+from skfairdp.metrics._group_table import RATES, GroupTable, accuracy_rates, false_positives, group_table
 from skfairdp.metrics._intervals import (
     binomial_interval,
     bootstrap_statistic,
@@ -109,7 +109,9 @@ def group_rates(
         y_true, y_pred, sensitive_features=sensitive_features, sample_weight=sample_weight, labels=labels
     )
     values = _all_rates(table.counts)
-    _warn_of_undefined_rates(table, values)
+    warn_undefined("group_rates", table, "accuracy", values[:, :1], [None], least=0)
+    for k, rate in enumerate(("tpr", "fpr")):  # a selection rate is undefined where the accuracy is
+        warn_undefined("group_rates", table, rate, values[:, 1 + k :: 3], table.classes, least=0)
     trials = _all_trials(table.counts)
     ends = None
     if interval == "bootstrap":
@@ -117,7 +119,7 @@ def group_rates(
     elif interval is not None:
         successes = np.rint(np.where(trials > 0, values, 0.0) * trials)  # unweighted: a rate times its trials is whole
         ends = binomial_interval(successes, trials, confidence_level, interval)
-    return (_wide_table if form == "wide" else _long_table)(table, values, trials, ends)
+    return _wide_table(table, values, ends) if form == "wide" else _long_table(table, values, trials, ends)
 
 
 def _all_rates(counts: np.ndarray) -> np.ndarray:
@@ -143,17 +145,9 @@ def _rate_names(table: GroupTable) -> list[tuple[str, Any]]:
     ]
 
 
-def _warn_of_undefined_rates(table: GroupTable, values: np.ndarray) -> None:
-    for rate in ("accuracy", "tpr", "fpr"):  # a selection rate is undefined where the accuracy is
-        columns = [k for k, (name, _) in enumerate(_rate_names(table)) if name == rate]
-        classes = [_rate_names(table)[k][1] for k in columns]
-        warn_undefined("group_rates", table, rate, values[:, columns], classes, least=0, stacklevel=4)
-
-
-def _wide_table(table: GroupTable, values: np.ndarray, trials: np.ndarray, ends: Any) -> pd.DataFrame:
-    rows = table.counts if table.rows is None else table.rows
-    columns: dict[str, np.ndarray] = {"count": rows.sum(axis=(1, 2))}
-    if table.weighted:
+def _wide_table(table: GroupTable, values: np.ndarray, ends: Any) -> pd.DataFrame:
+    columns: dict[str, np.ndarray] = {"count": table.rows.sum(axis=(1, 2))}
+    if table.rows is not table.counts:
         columns["weight"] = table.counts.sum(axis=(1, 2))
     for k, (rate, label) in enumerate(_rate_names(table)):
         name = rate if label is None else f"{rate}_{label}"

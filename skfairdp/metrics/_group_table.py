@@ -5,7 +5,7 @@ thousand bootstrap tables are judged by the same line of code as the one that wa
 is nan, and nan takes no part in a gap.
 """
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,8 +35,8 @@ class GroupTable:
         Names of the sensitive columns.
     classes : tuple
         Class labels, sorted, or in the order in which the caller listed them.
-    rows : ndarray or None
-        With sample weights: the number of rows in each cell, else None (``counts`` holds it).
+    rows : ndarray of shape (n_groups, n_classes, n_classes)
+        The number of rows in each cell; ``counts`` itself if there are no weights.
     squared : ndarray or None
         With sample weights: the sum of squared weights in each cell, else None.
     """
@@ -45,21 +45,14 @@ class GroupTable:
     groups: tuple[Any, ...]
     names: tuple[str, ...]
     classes: tuple[Any, ...]
-    rows: np.ndarray | None = None
+    rows: np.ndarray
     squared: np.ndarray | None = None
-
-    @property
-    def weighted(self) -> bool:
-        """Whether the counts are sums of weights."""
-        return self.rows is not None
 
     def index(self) -> pd.Index:
         """Return the groups as the index of a pandas table, with one level for each sensitive column."""
         if len(self.names) > 1:
             return pd.MultiIndex.from_arrays([list(level) for level in zip(*self.groups)], names=list(self.names))
-        if any(isinstance(group, tuple) for group in self.groups):  # pandas would read tuples as levels
-            return pd.Index(self.groups, name=self.names[0], tupleize_cols=False)
-        return pd.Index(list(self.groups), name=self.names[0])
+        return pd.Index(list(self.groups), name=self.names[0], tupleize_cols=False)  # a tuple is one label
 
 
 def group_table(
@@ -103,7 +96,7 @@ def group_table(
     size = shape[0] * shape[1] * shape[2]
     rows = np.bincount(cells, minlength=size).reshape(shape)
     if sample_weight is None:
-        return GroupTable(rows, groups, sensitive.names, classes)
+        return GroupTable(rows, groups, sensitive.names, classes, rows)
     weight = _check_weight(sample_weight, n)
     counts = np.bincount(cells, weights=weight, minlength=size).reshape(shape)
     squared = np.bincount(cells, weights=weight**2, minlength=size).reshape(shape)
@@ -151,33 +144,22 @@ def _label_column(values: Any, name: str) -> Any:
 def _encode_classes(true: Any, predicted: Any, labels: Any) -> tuple[np.ndarray, np.ndarray, tuple[Any, ...]]:
     """Code both columns by the same classes."""
     wanted = None if labels is None else _check_labels(labels)
-    direct = _direct_indices(true, predicted)
-    if direct is None:
-        (true_indices, true_labels) = _factorize_labels(true, "y_true")
-        (predicted_indices, predicted_labels) = _factorize_labels(predicted, "y_pred")
-    else:
-        true_indices, predicted_indices, true_labels, predicted_labels = direct
-    classes = wanted if wanted is not None else _union_of_labels(true_labels, predicted_labels)
+    columns = (("y_true", true), ("y_pred", predicted))
+    indexed = _direct_indices(true, predicted) or [_factorize_labels(column, name) for name, column in columns]
+    classes = wanted or _union_of_labels(indexed[0][1], indexed[1][1])
     position = {label: k for k, label in enumerate(classes)}
-    lookups = []
-    for found, name in ((true_labels, "y_true"), (predicted_labels, "y_pred")):
+    positions = []
+    for (indices, found), (name, _) in zip(indexed, columns):
         unknown = [label for label in found if label is not None and label not in position]
         if unknown:
             raise ValueError(f"{name} holds labels that labels does not list: {_some_labels(unknown)}.")
-        lookups.append(np.array([-1 if label is None else position[label] for label in found], dtype=np.intp))
-    return (
-        _positions_among_classes(true_indices, lookups[0]),
-        _positions_among_classes(predicted_indices, lookups[1]),
-        classes,
-    )
+        lookup = np.array([-1 if label is None else position[label] for label in found], dtype=np.intp)
+        # Most binary labels are their own position already.
+        positions.append(indices if np.array_equal(lookup, np.arange(len(lookup))) else lookup[indices])
+    return positions[0], positions[1], classes
 
 
-def _positions_among_classes(indices: np.ndarray, lookup: np.ndarray) -> np.ndarray:
-    """Replace indices by positions among the classes; most binary labels are their own position already."""
-    return indices if np.array_equal(lookup, np.arange(len(lookup))) else lookup[indices]
-
-
-def _direct_indices(true: Any, predicted: Any) -> "tuple[np.ndarray, np.ndarray, list, list] | None":
+def _direct_indices(true: Any, predicted: Any) -> "list[tuple[np.ndarray, list]] | None":
     """Code integers of a small range by subtracting the least; labels that do not occur are None."""
     if not all(isinstance(column, np.ndarray) and column.dtype.kind in "biu" for column in (true, predicted)):
         return None
@@ -185,15 +167,14 @@ def _direct_indices(true: Any, predicted: Any) -> "tuple[np.ndarray, np.ndarray,
     high = max(int(true.max()), int(predicted.max()))
     if high - low >= _DIRECT_RANGE or max(abs(low), abs(high)) > 2**62:
         return None
-    coded, found = [], []
+    indexed = []
     plain = bool if true.dtype.kind == predicted.dtype.kind == "b" else int
     for column in (true, predicted):
         indices = column.astype(np.intp, copy=False)
         indices = indices - low if low else indices
         occurs = np.bincount(indices, minlength=high - low + 1) > 0
-        coded.append(indices)
-        found.append([plain(low + k) if present else None for k, present in enumerate(occurs)])
-    return coded[0], coded[1], found[0], found[1]
+        indexed.append((indices, [plain(low + k) if present else None for k, present in enumerate(occurs)]))
+    return indexed
 
 
 def _factorize_labels(column: Any, name: str) -> tuple[np.ndarray, list[Any]]:
@@ -312,6 +293,15 @@ def selection_rates(counts: np.ndarray) -> np.ndarray:
     return _rate_or_nan(counts.sum(axis=-2), np.broadcast_to(counts.sum(axis=(-2, -1))[..., None], counts.shape[:-1]))
 
 
+# rate -> (words for it, why it can be undefined, function of the counts)
+RATES: dict[str, tuple[str, str, Callable]] = {
+    "accuracy": ("accuracy", "it has no row", accuracy_rates),
+    "tpr": ("true positive rate", "it has no row of that class", true_positive_rates),
+    "fpr": ("false positive rate", "it has no row of any other class", false_positive_rates),
+    "selection_rate": ("selection rate", "it has no row", selection_rates),
+}
+
+
 def largest_difference(rates: np.ndarray, axis: int) -> np.ndarray:
     """Return the largest difference between two groups; nan where fewer than two have the rate."""
     defined = ~np.isnan(rates)
@@ -322,23 +312,13 @@ def largest_difference(rates: np.ndarray, axis: int) -> np.ndarray:
 
 def tpr_gaps(counts: np.ndarray) -> np.ndarray:
     """Return the gap in true positive rate of each class, ``[..., class]``."""
-    return largest_difference(true_positive_rates(counts), axis=-2)
+    return class_gaps(counts, "tpr")
 
 
-def fpr_gaps(counts: np.ndarray) -> np.ndarray:
-    """Return the gap in false positive rate of each class, ``[..., class]``."""
-    return largest_difference(false_positive_rates(counts), axis=-2)
-
-
-def selection_gaps(counts: np.ndarray) -> np.ndarray:
-    """Return the gap in selection rate of each class, ``[..., class]``."""
-    return largest_difference(selection_rates(counts), axis=-2)
-
-
-def odds_gaps(counts: np.ndarray, agg: str) -> np.ndarray:
-    """Return the worse, or the mean, of the gaps in true and in false positive rate, ``[..., class]``."""
-    both = np.stack([tpr_gaps(counts), fpr_gaps(counts)], axis=-1)
-    return combine_gaps(both, "max" if agg == "worst_case" else "mean")
+def class_gaps(counts: np.ndarray, *rates: str, agg: str = "max") -> np.ndarray:
+    """Return the largest, or the mean, of the gaps of each class in some of the ``RATES``, ``[..., class]``."""
+    gaps = [largest_difference(RATES[rate][2](counts), axis=-2) for rate in rates]
+    return combine_gaps(np.stack(gaps, axis=-1), agg)
 
 
 def combine_gaps(per_class: np.ndarray, average: str, position: int | None = None) -> np.ndarray:

@@ -13,21 +13,20 @@ from scipy import stats
 from scipy.special import betaincinv
 
 from skfairdp._validation import check_count
-from skfairdp.metrics._group_fairness import resolve_average
+from skfairdp.metrics._group_fairness import CLASS_METRICS, resolve_average
 from skfairdp.metrics._group_table import (
     GroupTable,
     accuracy_rates,
+    class_gaps,
     combine_gaps,
     group_table,
     largest_difference,
-    odds_gaps,
-    selection_gaps,
-    tpr_gaps,
 )
 from skfairdp.random import random_stream
 
 # Draws are made in blocks of about this many cells, so that many classes do not fill the memory.
 _BLOCK_CELLS = 4_000_000
+_METRICS = sorted([*CLASS_METRICS, "accuracy_gap", "worst_group_accuracy"])
 
 
 class Interval(NamedTuple):
@@ -55,14 +54,12 @@ class Interval(NamedTuple):
     upper: float
 
 
-def check_confidence_level(confidence_level: Any) -> float:
-    """Return the level as a float in (0, 1)."""
+def check_confidence_level(confidence_level: Any) -> None:
+    """Refuse what is no number in (0, 1)."""
     if isinstance(confidence_level, bool) or not isinstance(confidence_level, Real):
         raise TypeError(f"confidence_level must be a number between 0 and 1; got {confidence_level!r}.")
-    level = float(confidence_level)
-    if not 0 < level < 1:
+    if not 0 < float(confidence_level) < 1:
         raise ValueError(f"confidence_level must lie between 0 and 1; got {confidence_level!r}.")
-    return level
 
 
 def proportion_bounds(successes: Any, trials: Any, alpha: float) -> tuple[np.ndarray, np.ndarray]:
@@ -121,7 +118,7 @@ def bootstrap_statistic(
 ) -> np.ndarray:
     """Return ``statistic`` of ``n_draws`` resampled tables, stacked along the first axis."""
     generator = random_stream(random_state).generator
-    rows = table.counts if table.rows is None else table.rows
+    rows = table.rows
     occupied = np.flatnonzero(rows)
     n = int(rows.sum())
     chances = rows.ravel()[occupied] / n
@@ -146,7 +143,7 @@ def _weigh_drawn_rows(
     The weight of k rows drawn from a cell has mean k m and variance k v, with m and v those of the weights in
     the cell. It is exact where they are all equal, and a normal approximation where they are not.
     """
-    rows = np.asarray(table.rows).ravel()[occupied]
+    rows = table.rows.ravel()[occupied]
     mean = table.counts.ravel()[occupied] / rows
     variance = np.maximum(np.asarray(table.squared).ravel()[occupied] / rows - mean**2, 0.0)
     # mean**2 loses digits: below that size the weights of the cell are equal, and the variance is noise.
@@ -237,36 +234,25 @@ def bootstrap_interval(
     """
     check_confidence_level(confidence_level)
     check_count(n_draws, "n_draws")
-    if metric not in _STATISTICS:
-        raise ValueError(f"metric must be one of {sorted(_STATISTICS)}; got {metric!r}.")
+    if metric not in _METRICS:
+        raise ValueError(f"metric must be one of {_METRICS}; got {metric!r}.")
     if average is None:
         raise ValueError("average must reduce the classes to one number here; got None.")
     table = group_table(
         y_true, y_pred, sensitive_features=sensitive_features, sample_weight=sample_weight, labels=labels
     )
-    settled: tuple[str | None, int | None] = ("rms", None)
-    if metric in ("tpr_gap", "demographic_parity_gap", "equalized_odds_gap"):
-        settled = resolve_average(table.classes, average, pos_label)
-
-    def statistic(counts: np.ndarray) -> np.ndarray:
-        return _STATISTICS[metric](counts, *settled)
-
+    statistic = _statistic_of(metric, table.classes, average, pos_label)
     value = statistic(table.counts[None])
     lower, upper = percentile_interval(bootstrap_statistic(table, statistic, n_draws, random_state), confidence_level)
     estimate, low, high = float(value[0]), float(lower), float(upper)
     return Interval(estimate, min(low, estimate), max(high, estimate))  # an end that is nan stays so
 
 
-def _worst_accuracy(counts: np.ndarray) -> np.ndarray:
-    rates = accuracy_rates(counts)
-    return np.where(np.isnan(rates), np.inf, rates).min(axis=-1)  # every table holds rows, so one rate is finite
-
-
-_STATISTICS: dict[str, Callable] = {
-    "tpr_gap": lambda counts, *how: combine_gaps(tpr_gaps(counts), *how),
-    "grms": lambda counts, *how: combine_gaps(tpr_gaps(counts), *how),
-    "accuracy_gap": lambda counts, *how: largest_difference(accuracy_rates(counts), axis=-1),
-    "demographic_parity_gap": lambda counts, *how: combine_gaps(selection_gaps(counts), *how),
-    "equalized_odds_gap": lambda counts, *how: combine_gaps(odds_gaps(counts, "worst_case"), *how),
-    "worst_group_accuracy": lambda counts, *how: _worst_accuracy(counts),
-}
+def _statistic_of(metric: str, classes: tuple[Any, ...], average: str, pos_label: Any) -> Callable:
+    """Return the function of the counts that computes a metric."""
+    if metric == "accuracy_gap":
+        return lambda counts: largest_difference(accuracy_rates(counts), axis=-1)
+    if metric == "worst_group_accuracy":  # every table holds rows, so one rate is a number
+        return lambda counts: np.nanmin(accuracy_rates(counts), axis=-1)
+    how: Any = ("rms", None) if metric == "grms" else resolve_average(classes, average, pos_label)
+    return lambda counts: combine_gaps(class_gaps(counts, *CLASS_METRICS[metric]), *how)

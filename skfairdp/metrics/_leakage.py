@@ -7,22 +7,8 @@ import pandas as pd
 from sklearn.metrics import roc_auc_score
 
 from skfairdp.metrics._attackers import Attack, check_attacked_rows, named_attackers, run_attacks
-from skfairdp.metrics._intervals import proportion_bounds
+from skfairdp.metrics._intervals import check_confidence_level, proportion_bounds
 from skfairdp.random import RandomState, random_stream
-
-_COLUMNS = [
-    "attribute",
-    "attacker",
-    "accuracy",
-    "accuracy_lower",
-    "accuracy_upper",
-    "majority",
-    "advantage",
-    "balanced_accuracy",
-    "auc",
-    "n_groups",
-    "n_scored",
-]
 
 
 def leakage_score(
@@ -101,10 +87,9 @@ def leakage_score(
     stream = random_stream(random_state)
     attackers = named_attackers(probe)
     attacked = check_attacked_rows(H, sensitive_features, H_test, sensitive_features_test, cv, stream)
-    indices = attacked.groups.intersection().indices[:, 0]
-    splits = attacked.splits_of(indices)
-    attacks = run_attacks(attacked, indices, splits, attackers, stream, n_jobs)
-    truth, part = _scored_rows(indices, splits)
+    attacks, truth, part = run_attacks(
+        attacked, attacked.groups.intersection().indices[:, 0], attackers, stream, n_jobs
+    )
     attack = strongest_attack(attacks, truth, part) if len(attacks) > 1 else attacks[attackers[0][0]]
     return float(np.mean(attack.predicted == truth))
 
@@ -180,8 +165,7 @@ def leakage_report(
     >>> bool(report.accuracy["linear"] < 0.6 < 0.85 < report.accuracy["strongest"])
     True
     """
-    if not 0 < confidence_level < 1:
-        raise ValueError(f"confidence_level must lie between 0 and 1; got {confidence_level!r}.")
+    check_confidence_level(confidence_level)
     stream = random_stream(random_state)
     attackers = named_attackers(probe)
     attacked = check_attacked_rows(H, sensitive_features, H_test, sensitive_features_test, cv, stream)
@@ -191,9 +175,7 @@ def leakage_report(
         columns[crossed.names[0]] = crossed.indices[:, 0]
     table = []
     for attribute, indices in columns.items():
-        splits = attacked.splits_of(indices)
-        attacks = run_attacks(attacked, indices, splits, attackers, stream, n_jobs)
-        truth, part = _scored_rows(indices, splits)
+        attacks, truth, part = run_attacks(attacked, indices, attackers, stream, n_jobs)
         if len(attacks) > 1:
             attacks["strongest"] = strongest_attack(attacks, truth, part)
         table += [
@@ -204,17 +186,7 @@ def leakage_report(
             }
             for name, attack in attacks.items()
         ]
-    return pd.DataFrame(table, columns=_COLUMNS)
-
-
-def _scored_rows(indices: np.ndarray, splits: list) -> tuple[np.ndarray, np.ndarray]:
-    """Groups of the scored rows, and the part each belongs to when the strongest attacker is chosen."""
-    truth = np.concatenate([indices[test] for _, test in splits])
-    if len(splits) > 1:
-        return truth, np.repeat(np.arange(len(splits)), [len(test) for _, test in splits])
-    part = np.empty(len(truth), dtype=np.intp)
-    part[np.argsort(truth, kind="stable")] = np.arange(len(truth)) % 2
-    return truth, part
+    return pd.DataFrame(table)
 
 
 def strongest_attack(attacks: dict[str, Attack], truth: np.ndarray, part: np.ndarray) -> Attack:
@@ -238,9 +210,10 @@ def strongest_attack(attacks: dict[str, Attack], truth: np.ndarray, part: np.nda
 
 
 def _figures_of_attack(attack: Attack, truth: np.ndarray, n_groups: int, confidence_level: float) -> dict[str, float]:
-    n, hits = len(truth), int(np.sum(attack.predicted == truth))
+    right = attack.predicted == truth
+    n, hits = len(truth), int(right.sum())
     sizes = np.bincount(truth, minlength=n_groups)
-    recognised = np.bincount(truth[attack.predicted == truth], minlength=n_groups)[sizes > 0] / sizes[sizes > 0]
+    recognised = np.bincount(truth[right], minlength=n_groups)[sizes > 0] / sizes[sizes > 0]
     low, high = proportion_bounds(hits, n, (1 - confidence_level) / 2)
     return {
         "accuracy": hits / n,

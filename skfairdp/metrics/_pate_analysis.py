@@ -73,8 +73,8 @@ def flipping_probability(votes: Any, noise_scale: float) -> np.ndarray:
     flips = np.empty(len(counts))
     rows = max(1, _BLOCK // (leads.shape[1] * len(nodes)))
     for start in range(0, len(counts), rows):
-        part = leads[start : start + rows, :, None] + nodes
-        flips[start : start + rows] = -np.expm1(log_ndtr(part).sum(axis=1)) @ weights
+        part = slice(start, start + rows)
+        flips[part] = -np.expm1(log_ndtr(leads[part, :, None] + nodes).sum(axis=1)) @ weights
     return np.clip(flips, 0.0, 1.0)
 
 
@@ -140,17 +140,25 @@ def excessive_risk(private_losses: Any, clean_losses: Any, *, sensitive_features
     >>> table["risk"].round(3).tolist()
     [0.2, 0.05]
     """
-    private, clean = _check_losses(private_losses, clean_losses)
+    private, clean = np.asarray(private_losses, dtype=float), np.asarray(clean_losses, dtype=float)
+    if clean.ndim != 1 or private.ndim != 2 or private.shape[1] != len(clean) or private.size == 0:
+        raise ValueError(
+            "private_losses must have shape (n_repeats, n_samples) and clean_losses (n_samples,); "
+            f"got {private.shape} and {clean.shape}."
+        )
+    if not (np.isfinite(private).all() and np.isfinite(clean).all()):
+        raise ValueError("private_losses and clean_losses must be finite.")
     extra = private - clean
     if sensitive_features is None:
-        return pd.DataFrame(_mean_and_error(extra))
+        return pd.DataFrame({"risk": extra.mean(axis=0), "standard_error": standard_error(extra)})
     groups = check_sensitive_features(sensitive_features, extra.shape[1], intersection=True)
     indices, labels = groups.indices[:, 0], groups.labels[0]
     sizes = np.bincount(indices, minlength=len(labels))
     membership = np.zeros((extra.shape[1], len(labels)))
     membership[np.arange(len(indices)), indices] = 1 / sizes[indices]
     index = pd.Index(labels, name=groups.names[0], tupleize_cols=False)
-    return pd.DataFrame({**_mean_and_error(extra @ membership), "count": sizes}, index=index)
+    found = excessive_risk(extra @ membership, np.zeros(len(labels)))
+    return found.assign(count=sizes).set_index(index)
 
 
 def excessive_risk_gap(private_losses: Any, clean_losses: Any, *, sensitive_features: Any) -> float:
@@ -212,31 +220,19 @@ def model_sensitivity(private_parameters: Any, clean_parameters: Any) -> dict[st
         )
     moved = (private - clean).reshape(len(private), -1)
     distance = np.linalg.norm(moved, axis=1)
-    error = float(distance.std(ddof=1) / math.sqrt(len(distance))) if len(distance) > 1 else math.nan
     return {
         "mean": float(distance.mean()),
-        "standard_error": error,
+        "standard_error": float(standard_error(distance)),
         "mean_square": float(np.square(distance).mean()),
         "bias": float(np.linalg.norm(moved.mean(axis=0))),
     }
 
 
-def _check_losses(private_losses: Any, clean_losses: Any) -> tuple[np.ndarray, np.ndarray]:
-    private, clean = np.asarray(private_losses, dtype=float), np.asarray(clean_losses, dtype=float)
-    if clean.ndim != 1 or private.ndim != 2 or private.shape[1] != len(clean) or private.size == 0:
-        raise ValueError(
-            "private_losses must have shape (n_repeats, n_samples) and clean_losses (n_samples,); "
-            f"got {private.shape} and {clean.shape}."
-        )
-    if not (np.isfinite(private).all() and np.isfinite(clean).all()):
-        raise ValueError("private_losses and clean_losses must be finite.")
-    return private, clean
-
-
-def _mean_and_error(extra: np.ndarray) -> dict[str, np.ndarray]:
-    repeats = len(extra)
-    spread = extra.std(axis=0, ddof=1) / math.sqrt(repeats) if repeats > 1 else np.full(extra.shape[1], math.nan)
-    return {"risk": extra.mean(axis=0), "standard_error": spread}
+def standard_error(repeats: np.ndarray) -> np.ndarray:
+    """Return the standard error of the mean over the first axis; nan for a single repetition."""
+    if len(repeats) == 1:
+        return np.full(repeats.shape[1:], math.nan)
+    return repeats.std(axis=0, ddof=1) / math.sqrt(len(repeats))
 
 
 @dataclass(frozen=True)

@@ -64,7 +64,9 @@ class SensitiveScorer(_PlainScorer):
     """
 
     def __init__(self, name: str, metric: Callable, *, greater_is_better: bool, **kwargs: Any):
-        plain = make_scorer(_GroupMetric(name, metric), greater_is_better=greater_is_better, **kwargs)
+        # scikit-learn reads pos_label and sample_weight off the signature of the metric
+        checked = functools.update_wrapper(functools.partial(_with_groups, name, metric), metric)
+        plain = make_scorer(checked, greater_is_better=greater_is_better, **kwargs)
         self.__dict__.update(vars(plain))
         self._name = name
         with sklearn.config_context(enable_metadata_routing=True):
@@ -89,17 +91,12 @@ class SensitiveScorer(_PlainScorer):
         return self._name
 
 
-class _GroupMetric:
-    """A metric that refuses to work without the groups: what a scorer calls when a search has made the predictions."""
-
-    def __init__(self, scorer: str, metric: Callable):
-        functools.update_wrapper(self, metric)  # scikit-learn reads pos_label and sample_weight off the signature
-        self._scorer = scorer
-        self._metric = metric
-
-    def __call__(self, y_true: Any, y_pred: Any, *, sensitive_features: Any = None, **params: Any) -> float:
-        _check_given(sensitive_features, self._scorer)
-        return self._metric(y_true, y_pred, sensitive_features=sensitive_features, **params)
+def _with_groups(
+    scorer: str, metric: Callable, y_true: Any, y_pred: Any, *, sensitive_features: Any = None, **params: Any
+) -> float:
+    """Call a metric, and refuse to without the groups: what a scorer does when a search has made the predictions."""
+    _check_given(sensitive_features, scorer)
+    return metric(y_true, y_pred, sensitive_features=sensitive_features, **params)
 
 
 class RepresentationScorer:
@@ -109,6 +106,13 @@ class RepresentationScorer:
     """
 
     def __init__(self, name: str, probe: Callable, sign: int, params: dict, representation: "str | Callable"):
+        if representation not in ("transform", "output") and not callable(representation):
+            raise ValueError(f"representation must be 'transform', 'output' or a function; got {representation!r}.")
+        # A wrong name is refused now: inside a search it would only be a nan and a warning.
+        known = [key for key, p in inspect.signature(probe).parameters.items() if p.kind is p.KEYWORD_ONLY]
+        unknown = sorted(set(params) - set(known))
+        if unknown:
+            raise TypeError(f"{probe.__name__} has no parameter {unknown[0]!r}; it has {known}.")
         self._name = name
         self._probe = probe
         self._sign = sign
@@ -217,8 +221,6 @@ def make_leakage_scorer(*, representation: "str | Callable" = "transform", **pro
     >>> bool(-1 <= scorer(encoder, data.data, sensitive_features=data.sensitive_features) < -0.5)
     True
     """
-    _check_representation(representation)
-    _check_parameters(leakage_score, probe_params)
     return RepresentationScorer("make_leakage_scorer(...)", leakage_score, -1, probe_params, representation)
 
 
@@ -260,22 +262,7 @@ def make_code_length_scorer(
     >>> bool(scorer(encoder, data.data, sensitive_features=data.sensitive_features) > 0)
     True
     """
-    _check_representation(representation)
-    _check_parameters(online_code_length, code_params)
     return RepresentationScorer("make_code_length_scorer(...)", online_code_length, 1, code_params, representation)
-
-
-def _check_representation(representation: Any) -> None:
-    if representation not in ("transform", "output") and not callable(representation):
-        raise ValueError(f"representation must be 'transform', 'output' or a function; got {representation!r}.")
-
-
-def _check_parameters(function: Callable, params: dict[str, Any]) -> None:
-    """Refuse a wrong name now: inside a search it would only be a nan and a warning."""
-    known = [name for name, p in inspect.signature(function).parameters.items() if p.kind is p.KEYWORD_ONLY]
-    unknown = sorted(set(params) - set(known))
-    if unknown:
-        raise TypeError(f"{function.__name__} has no parameter {unknown[0]!r}; it has {known}.")
 
 
 def representation_of(estimator: Any, X: Any, how: "str | Callable" = "transform") -> Any:

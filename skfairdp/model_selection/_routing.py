@@ -64,8 +64,9 @@ def route_sensitive_features(estimator: Estimator) -> Estimator:
     if not hasattr(estimator, "fit"):
         raise TypeError(f"estimator must be an estimator (an object with fit); got {estimator!r}.")
     for part in _estimators_inside(estimator, {}):
-        for method in _methods_with_sensitive_features(part):
-            if metadata_request(part, method, "sensitive_features") is None:
+        for method in ROUTED_METHODS:
+            wanted = _takes_sensitive_features(part, method)
+            if wanted and metadata_request(part, method, "sensitive_features") is None:
                 getattr(part, f"set_{method}_request")(sensitive_features=True)
     return estimator
 
@@ -78,26 +79,17 @@ def _estimators_inside(value: Any, seen: dict[int, Any]) -> Iterator[Any]:
     if hasattr(value, "get_params"):
         if hasattr(value, "fit"):
             yield value
-        for inner in value.get_params(deep=False).values():
-            yield from _estimators_inside(inner, seen)
-    elif isinstance(value, Mapping):
-        for inner in value.values():
-            yield from _estimators_inside(inner, seen)
-    elif isinstance(value, list | tuple):
-        for inner in value:
+        value = value.get_params(deep=False)
+    if isinstance(value, Mapping | list | tuple):
+        for inner in value.values() if isinstance(value, Mapping) else value:
             yield from _estimators_inside(inner, seen)
 
 
-def _methods_with_sensitive_features(estimator: Any) -> list[str]:
-    found = []
-    for method in ROUTED_METHODS:
-        function = getattr(type(estimator), method, None)
-        if function is None or not hasattr(estimator, f"set_{method}_request"):
-            continue
-        try:
-            parameters = inspect.signature(function).parameters
-        except (TypeError, ValueError):  # not written in Python
-            continue
-        if "sensitive_features" in parameters:
-            found.append(method)
-    return found
+def _takes_sensitive_features(estimator: Any, method: str) -> bool:
+    function = getattr(type(estimator), method, None)
+    if function is None or not hasattr(estimator, f"set_{method}_request"):
+        return False
+    try:
+        return "sensitive_features" in inspect.signature(function).parameters
+    except (TypeError, ValueError):  # not written in Python
+        return False

@@ -57,11 +57,16 @@ class Results:
         if len(lengths) != 1 or lengths == {0}:
             raise ValueError(f"cv_results must have one entry per candidate in every column; got lengths {lengths}.")
         (self.n_candidates,) = lengths
-        self._directions = _check_directions(directions)
+        directions = {} if directions is None else directions
+        if not isinstance(directions, Mapping) or not set(directions.values()) <= {"min", "max"}:
+            raise ValueError(f"directions must map names of metrics to 'min' or 'max'; got {directions!r}.")
+        self._directions = dict(directions)
 
-    def params(self) -> "list | None":
-        """Return the parameters of the candidates, if the results tell them."""
-        return list(self._columns["params"]) if "params" in self._columns else None
+    def table(self, metrics: Sequence[Metric]) -> pd.DataFrame:
+        """Lay out parameters, if the results tell them, and metrics; one row per candidate."""
+        columns = {"params": list(self._columns["params"])} if "params" in self._columns else {}
+        columns.update({metric.name: metric.value for metric in metrics})
+        return pd.DataFrame(columns, index=pd.RangeIndex(self.n_candidates, name="candidate"))
 
     def last_iteration(self) -> np.ndarray:
         """Say which candidates may be compared: with a halving search, those that saw the most rows."""
@@ -178,10 +183,9 @@ def _columns_of(cv_results: Any) -> dict[str, Any]:
 
 def _column_of_floats(column: Any, name: str) -> np.ndarray:
     """Return a column as floats; what is infinite, None or masked (a parameter that is not set) becomes nan."""
-    hidden = np.ma.getmaskarray(column) if isinstance(column, np.ma.MaskedArray) else np.zeros(len(column), bool)
+    entries = column.astype(object).filled(np.nan) if isinstance(column, np.ma.MaskedArray) else column
     try:
-        entries = zip(hidden, np.ma.getdata(column) if isinstance(column, np.ma.MaskedArray) else column)
-        values = np.array([np.nan if skip or entry is None else float(entry) for skip, entry in entries])
+        values = np.array([np.nan if entry is None else float(entry) for entry in entries])
         return np.where(np.isfinite(values), values, np.nan)
     except (TypeError, ValueError) as error:
         raise TypeError(f"column {name!r} of cv_results must hold numbers ({error}).") from None
@@ -194,11 +198,3 @@ def _direction_by_name(name: str) -> "str | None":
     if lowered.endswith(_SMALLER_ENDS):
         return "min"
     return "max" if any(part in lowered for part in _LARGER_PARTS) else None
-
-
-def _check_directions(directions: Any) -> dict[str, str]:
-    if directions is None:
-        return {}
-    if not isinstance(directions, Mapping) or not set(directions.values()) <= {"min", "max"}:
-        raise ValueError(f"directions must map names of metrics to 'min' or 'max'; got {directions!r}.")
-    return dict(directions)

@@ -18,46 +18,30 @@ class _Judgement:
 
     def __init__(self, rule: Any, cv_results: Any):
         self.results = Results(cv_results, rule.directions)
-        self.accuracy = self.results.metric(rule.accuracy)
-        self.fairness = self.results.metric(rule.fairness)
-        self.privacy: Metric | None = None if rule.privacy is None else self.results.metric(rule.privacy)
-        needed = self.metrics if rule._privacy_is_needed else [self.accuracy, self.fairness]
+        names = [rule.accuracy, rule.fairness, *([] if rule.privacy is None else [rule.privacy])]
+        self.metrics = [self.results.metric(name) for name in names]
+        self.accuracy, self.fairness, *privacy = self.metrics
+        needed = self.metrics if rule._privacy_is_needed else self.metrics[:2]
         self.candidates = eligible_candidates(self.results, needed)
         self.best_accuracy = float(self.accuracy.score[self.candidates].max())
-
-    @property
-    def metrics(self) -> list[Metric]:
-        """All metrics that were asked for."""
-        return [self.accuracy, self.fairness, *([] if self.privacy is None else [self.privacy])]
-
-    @property
-    def tie_breakers(self) -> list[np.ndarray]:
-        """Privacy if there is one, then accuracy."""
-        return [metric.score for metric in (self.privacy, self.accuracy) if metric is not None]
-
-    def most_accurate(self) -> int:
-        """Return what a search for accuracy alone would choose; among equals the fairer one."""
-        return best_of(self.candidates, [self.accuracy.score, self.fairness.score])
+        self.tie_breakers = [metric.score for metric in (*privacy, self.accuracy)]
 
     def table(self, chosen: int, verdicts: np.ndarray, **columns: np.ndarray) -> pd.DataFrame:
         """Lay out the choice, one row per candidate."""
-        reference = self.most_accurate()
-        content: dict[str, Any] = {}
-        params = self.results.params()
-        if params is not None:
-            content["params"] = params
-        content.update({metric.name: metric.value for metric in self.metrics})
-        content.update(columns)
-        content["accuracy_given_up"] = self.best_accuracy - self.accuracy.score
-        content["gap_won"] = self.fairness.score - self.fairness.score[reference]
+        # What a search for accuracy alone would choose; among equals the fairer one.
+        reference = best_of(self.candidates, [self.accuracy.score, self.fairness.score])
+        everybody = np.arange(self.results.n_candidates)
         verdicts = verdicts.astype(object)
-        counted = np.isin(np.arange(self.results.n_candidates), self.candidates)
-        verdicts[~counted] = "skipped: a metric is not finite"
+        verdicts[~np.isin(everybody, self.candidates)] = "skipped: a metric is not finite"
         verdicts[~self.results.last_iteration()] = "skipped: eliminated in an earlier iteration"
         verdicts[chosen] = "chosen"
-        content["chosen"] = np.arange(self.results.n_candidates) == chosen
-        content["verdict"] = verdicts
-        return pd.DataFrame(content, index=pd.RangeIndex(self.results.n_candidates, name="candidate"))
+        return self.results.table(self.metrics).assign(
+            **columns,
+            accuracy_given_up=self.best_accuracy - self.accuracy.score,
+            gap_won=self.fairness.score - self.fairness.score[reference],
+            chosen=everybody == chosen,
+            verdict=verdicts,
+        )
 
 
 class _Rule(ABC):
@@ -324,7 +308,7 @@ class ParetoFront(_Rule):
             scaled = (scores - scores[front].min(axis=0)) / np.where(spread > 0, spread, 1.0)
             first = np.where(spread > 0, scaled, 1.0).min(axis=1)
         else:
-            first = getattr(judgement, self.prefer).score
+            first = judgement.metrics[("accuracy", "fairness", "privacy").index(self.prefer)].score
         chosen = best_of(front, [first, *judgement.tie_breakers])
         on_front = np.isin(np.arange(len(scores)), front)
         return chosen, np.where(on_front, "on the front, but not chosen", "dominated"), {"on_front": on_front}
@@ -372,13 +356,7 @@ def pareto_front(
     candidates = eligible_candidates(results, metrics)
     scores = np.column_stack([metric.score for metric in metrics])
     front = candidates[undominated_rows(scores[candidates])]
-    front = front[np.lexsort(-scores[front].T[::-1])]
-    columns: dict[str, Any] = {}
-    params = results.params()
-    if params is not None:
-        columns["params"] = [params[k] for k in front]
-    columns.update({metric.name: metric.value[front] for metric in metrics})
-    return pd.DataFrame(columns, index=pd.Index(front, name="candidate"))
+    return results.table(metrics).iloc[front[np.lexsort(-scores[front].T[::-1])]]
 
 
 def undominated_rows(scores: np.ndarray) -> np.ndarray:

@@ -4,16 +4,14 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.linear_model import LogisticRegression
-from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skfairdp._base import SkfairdpEstimator, dense, dense_blocks
+from skfairdp._base import dense
 from skfairdp._sklearn import HasMethods, Interval, fit_context
-from skfairdp.preprocessing._leace_eraser import groups_to_erase
+from skfairdp.preprocessing._eraser import Eraser
 from skfairdp.preprocessing._projections import (
     RESOLUTION,
-    check_width,
     column_means,
     largest_deviations,
     nullspace_projection,
@@ -22,7 +20,7 @@ from skfairdp.preprocessing._projections import (
 )
 
 
-class INLPEraser(OneToOneFeatureMixin, TransformerMixin, SkfairdpEstimator):
+class INLPEraser(Eraser):
     """Remove, one after the other, the directions in which a linear classifier finds the groups.
 
     Each round trains a linear classifier of the groups on what is left of the rows and removes the
@@ -122,9 +120,7 @@ class INLPEraser(OneToOneFeatureMixin, TransformerMixin, SkfairdpEstimator):
         INLPEraser
             This object.
         """
-        X = validate_data(self, X, dtype=np.float64, accept_sparse="csr")
-        check_width(X, self)
-        groups = groups_to_erase(sensitive_features, X.shape[0], self)
+        X, groups = self._read(X, sensitive_features)
         columns = [column for column in groups.indices.T if np.ptp(column) > 0]
         base = LogisticRegression(max_iter=1000) if self.estimator is None else self.estimator
 
@@ -143,9 +139,8 @@ class INLPEraser(OneToOneFeatureMixin, TransformerMixin, SkfairdpEstimator):
         for _ in range(self.n_iterations if columns else 0):
             remaining = round_to_grid(standardised @ projection, grid)
             fitted = [clone(base).fit(remaining, column) for column in columns]
-            advantages.append(
-                max(_advantage_over_majority(model, remaining, column) for model, column in zip(fitted, columns))
-            )
+            reached = [_advantage_over_majority(model, remaining, column) for model, column in zip(fitted, columns)]
+            advantages.append(max(reached))
             if advantages[-1] <= self.tol:
                 break
             # A constant column tells nothing, whatever weight the classifier gives it.
@@ -173,23 +168,12 @@ class INLPEraser(OneToOneFeatureMixin, TransformerMixin, SkfairdpEstimator):
         ndarray of shape (n_samples, n_features)
             The projected rows; dense, also where they were sparse.
         """
-        check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, accept_sparse="csr", reset=False)
-        if not self.rank_:
-            return dense(X)
-        erased = np.empty(X.shape)
-        for part, rows in dense_blocks(X):
-            block = round_to_grid(((rows - self.mean_) / self.scale_) @ self.projection_, self._grid)
-            block *= self.scale_
-            block += self.mean_
-            block[:, self._constant] = rows[:, self._constant]
-            erased[part] = block
-        return erased
+        return self._erased(X)
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
+    def _erase_centred(self, block: np.ndarray) -> None:
+        block /= self.scale_
+        block[:] = round_to_grid(block @ self.projection_, self._grid)
+        block *= self.scale_
 
 
 def _advantage_over_majority(model: Any, X: np.ndarray, groups: np.ndarray) -> float:

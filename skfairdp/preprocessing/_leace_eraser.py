@@ -4,16 +4,13 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skfairdp._base import SkfairdpEstimator, dense, dense_blocks
 from skfairdp._sklearn import Interval, fit_context
-from skfairdp._validation import SensitiveGroups, check_sensitive_features
-from skfairdp.preprocessing._projections import RESOLUTION, GroupMoments, check_width, leace_projection, round_to_grid
+from skfairdp.preprocessing._eraser import Eraser
+from skfairdp.preprocessing._projections import RESOLUTION, GroupMoments, leace_projection, round_to_grid
 
 
-class LEACEEraser(OneToOneFeatureMixin, TransformerMixin, SkfairdpEstimator):
+class LEACEEraser(Eraser):
     r"""Erase what any linear model could read of the sensitive features, and as little else as possible.
 
     Among all affine maps after which no linear classifier beats a constant, this is the one that moves the
@@ -128,9 +125,7 @@ class LEACEEraser(OneToOneFeatureMixin, TransformerMixin, SkfairdpEstimator):
         return self._learn(X, sensitive_features, first=not hasattr(self, "_moments"))
 
     def _learn(self, X: Any, sensitive_features: Any, *, first: bool) -> "LEACEEraser":
-        X = validate_data(self, X, dtype=np.float64, accept_sparse="csr", reset=first)
-        check_width(X, self)
-        groups = groups_to_erase(sensitive_features, X.shape[0], self)
+        X, groups = self._read(X, sensitive_features, reset=first)
         moments: GroupMoments = GroupMoments(X.shape[1]) if first else self._moments
         keys = [[(name, label) for label in labels] for name, labels in zip(groups.names, groups.labels)]
         moments.add(X, groups.indices, keys)
@@ -156,35 +151,8 @@ class LEACEEraser(OneToOneFeatureMixin, TransformerMixin, SkfairdpEstimator):
         ndarray of shape (n_samples, n_features)
             The rows, moved as little as possible; dense, also where they were sparse.
         """
-        check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, accept_sparse="csr", reset=False)
-        if not self.rank_:
-            return dense(X)
-        erased = np.empty(X.shape)
-        for part, rows in dense_blocks(X):
-            block = np.subtract(rows, self.mean_, out=erased[part])
-            block -= (block @ self.right_.T) @ self.left_.T
-            round_to_grid(block, self._grid)
-            block += self.mean_
-            block[:, self._constant] = rows[:, self._constant]
-        return erased
+        return self._erased(X)
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
-
-def groups_to_erase(sensitive_features: Any, n_samples: int, estimator: Any) -> SensitiveGroups:
-    """Read what an eraser is to erase.
-
-    To erase nothing when told nothing would pass for an erasure: a warning is lost in the workers of a search.
-    """
-    if sensitive_features is None:
-        raise ValueError(
-            f"{type(estimator).__name__} does not know what to erase, because sensitive_features is None: call "
-            "fit(X, sensitive_features=...). In a pipeline or a search, call "
-            "sklearn.set_config(enable_metadata_routing=True) and route_sensitive_features(model) first, "
-            "so that what is given to the fit of the whole reaches this step."
-        )
-    return check_sensitive_features(sensitive_features, n_samples)
+    def _erase_centred(self, block: np.ndarray) -> None:
+        block -= (block @ self.right_.T) @ self.left_.T
+        round_to_grid(block, self._grid)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import TransformerMixin
-from sklearn.utils import check_array
+from sklearn.utils import check_array, gen_batches
 from sklearn.utils.validation import FLOAT_DTYPES, check_is_fitted, validate_data
 
 from skfairdp._base import SkfairdpEstimator, dense
@@ -31,6 +31,7 @@ from skfairdp.mechanisms import (
     published_bit_mechanism,
     sue_mechanism,
 )
+from skfairdp.preprocessing._scalers import read_pair
 from skfairdp.random import noise_stream
 from skfairdp.release import ReleaseTransformerMixin
 
@@ -255,9 +256,8 @@ class OMEEncoder(ReleaseTransformerMixin, TransformerMixin, SkfairdpEstimator):
         check_is_fitted(self)
         B = self._check_bits(B, "B")
         values = np.empty((len(B), self.n_features_in_))
-        step = max(1, BLOCK_BITS // B.shape[1])
-        for start in range(0, len(B), step):
-            values[start : start + step] = self._decode(B[start : start + step])
+        for part in gen_batches(len(B), max(1, BLOCK_BITS // B.shape[1])):
+            values[part] = self._decode(B[part])
         return values
 
     def log_likelihood_ratio(self, y, x, x_prime):
@@ -396,7 +396,11 @@ def _read_statistics(standardize: Any, X: np.ndarray) -> tuple[np.ndarray, np.nd
     """
     n_features = X.shape[1]
     if isinstance(standardize, tuple | list):
-        return _given_statistics(standardize, n_features)
+        wanted = f"standardize must be True, False or a pair (mean, scale) of numbers or of {n_features} numbers each"
+        mean, scale = read_pair(standardize, n_features, wanted)
+        if not (np.isfinite(mean).all() and np.isfinite(scale).all() and (scale > 0).all()):
+            raise ValueError("standardize must hold finite means and finite scales greater than 0.")
+        return mean, scale
     if not standardize:
         return np.zeros(n_features), np.ones(n_features)
     # In units of the largest value of a column, so that huge and tiny columns neither overflow nor vanish.
@@ -406,17 +410,3 @@ def _read_statistics(standardize: Any, X: np.ndarray) -> tuple[np.ndarray, np.nd
     mean, deviation = scaled.mean(axis=0), scaled.std(axis=0)
     constant = deviation <= 10 * np.finfo(X.dtype).eps * np.abs(mean)
     return mean * unit, np.where(constant, 1.0, deviation) * np.where(constant, 1.0, unit)
-
-
-def _given_statistics(given: Any, n_features: int) -> tuple[np.ndarray, np.ndarray]:
-    """Read ``standardize=(mean, scale)``."""
-    wanted = f"standardize must be True, False or a pair (mean, scale) of numbers or of {n_features} numbers each"
-    if len(given) != 2:
-        raise ValueError(f"{wanted}; got {len(given)} things.")
-    try:
-        mean, scale = (np.broadcast_to(np.asarray(part, dtype=np.float64), (n_features,)).copy() for part in given)
-    except (TypeError, ValueError):
-        raise ValueError(f"{wanted}; got {given!r}.") from None
-    if not (np.isfinite(mean).all() and np.isfinite(scale).all() and (scale > 0).all()):
-        raise ValueError("standardize must hold finite means and finite scales greater than 0.")
-    return mean, scale

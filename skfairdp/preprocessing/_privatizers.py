@@ -23,8 +23,6 @@ _DTYPES = (np.float64, np.float32)
 class RowPrivatizer(ReleaseTransformerMixin, OneToOneFeatureMixin, TransformerMixin, SkfairdpEstimator):
     """Base of transformers that normalise each row and add noise to every entry."""
 
-    _parameter_constraints: ClassVar[dict] = {}
-
     radius: float
     random_state: Any
     noise_scale_: float
@@ -72,12 +70,10 @@ class RowPrivatizer(ReleaseTransformerMixin, OneToOneFeatureMixin, TransformerMi
                 )
         return self.mechanism_.log_likelihood_ratio(y, *rows)
 
-    def _checked_radius(self) -> float:
-        return check_epsilon(self.radius, name="radius", allow_inf=False)
-
-    def _width(self, X: Any) -> int:
-        """Check X and count its columns, and remember nothing: what follows in fit may still fail."""
-        return check_array(X, dtype=_DTYPES, accept_sparse="csr", estimator=self, input_name="X").shape[1]
+    def _width_and_radius(self, X: Any) -> tuple[int, float]:
+        """Check X and count its columns, check the radius, and remember nothing: what follows in fit may still fail."""
+        rows = check_array(X, dtype=_DTYPES, accept_sparse="csr", estimator=self, input_name="X")
+        return rows.shape[1], check_epsilon(self.radius, name="radius", allow_inf=False)
 
     def _finish(self, X: Any, mechanism: LaplaceMechanism | GaussianMechanism) -> None:
         """Keep what was fitted, once nothing can fail any more."""
@@ -226,10 +222,8 @@ class LaplacePrivatizer(RowPrivatizer):
         LaplacePrivatizer
             This object.
         """
-        d = self._width(X)
-        mechanism = laplace_mechanism(
-            self.epsilon, self.norm, d, clip_norm=self._checked_radius(), calibration=self.calibration
-        )
+        d, radius = self._width_and_radius(X)
+        mechanism = laplace_mechanism(self.epsilon, self.norm, d, clip_norm=radius, calibration=self.calibration)
         self._finish(X, mechanism)
         if mechanism.published_epsilon is not None:
             warnings.warn(
@@ -331,6 +325,6 @@ class GaussianPrivatizer(RowPrivatizer):
         GaussianPrivatizer
             This object.
         """
-        d = self._width(X)
-        self._finish(X, gaussian_mechanism(self.epsilon, self.delta, d, clip_norm=self._checked_radius()))
+        d, radius = self._width_and_radius(X)
+        self._finish(X, gaussian_mechanism(self.epsilon, self.delta, d, clip_norm=radius))
         return self

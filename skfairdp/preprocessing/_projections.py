@@ -1,30 +1,13 @@
 """The linear algebra of concept erasure, on arrays."""
 
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from skfairdp._base import dense, dense_blocks
 
 #: Erased rows are rounded to this part of the largest deviation in their column.
 RESOLUTION = 2.0**-40
-
-#: Columns of a sparse matrix that are still accepted: whatever removes a direction from d columns works with d times d
-#: numbers, which are 0.8 GB here, and what comes out of it is dense.
-MOST_SPARSE_COLUMNS = 10_000
-
-
-def check_width(X: Any, estimator: Any) -> None:
-    """Refuse sparse rows that are too wide to be erased, with advice that works inside a pipeline."""
-    if sparse.issparse(X) and X.shape[1] > MOST_SPARSE_COLUMNS:
-        raise ValueError(
-            f"X is sparse and has {X.shape[1]} columns; {type(estimator).__name__} works with a dense matrix of "
-            f"columns times columns and takes at most {MOST_SPARSE_COLUMNS} sparse ones. Put "
-            "sklearn.decomposition.TruncatedSVD(n_components=...) in front of it in the pipeline, or limit the columns "
-            "where they are made (TfidfVectorizer(max_features=...), OneHotEncoder(max_categories=...))."
-        )
 
 
 def column_means(X: Any) -> np.ndarray:
@@ -94,7 +77,6 @@ def nullspace_projection(directions: np.ndarray, tol: float = 1e-10) -> tuple[np
     return np.eye(directions.shape[1]) - basis.T @ basis, len(basis)
 
 
-@dataclass
 class GroupMoments:
     """Running moments of rows by group: what LEACE needs, in one pass and bounded memory.
 
@@ -103,19 +85,13 @@ class GroupMoments:
     deviation, so that columns of very different size neither overflow nor vanish beside each other.
     """
 
-    n_features: int
-    n: int = 0
-    origin: np.ndarray | None = None
-    largest: np.ndarray = field(init=False)
-    total: np.ndarray = field(init=False)
-    scatter: np.ndarray = field(init=False)
-    group_counts: dict = field(default_factory=dict)
-    group_totals: dict = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.largest = np.zeros(self.n_features)
-        self.total = np.zeros(self.n_features)
-        self.scatter = np.zeros((self.n_features, self.n_features))
+    def __init__(self, n_features: int):
+        self.n = 0
+        self.origin: np.ndarray | None = None
+        self.largest, self.total = np.zeros(n_features), np.zeros(n_features)
+        self.scatter = np.zeros((n_features, n_features))
+        self.group_counts: dict = {}
+        self.group_totals: dict = {}
 
     def add(self, X: Any, indices: np.ndarray, keys: list) -> None:
         """Add rows, dense or sparse, whose group is ``keys[j][indices[i, j]]`` in each sensitive column j."""
@@ -125,18 +101,16 @@ class GroupMoments:
         self.origin = origin
         self._change_units(np.maximum(self.largest, largest))
         for part, rows in dense_blocks(X):
-            self._add_block((rows - origin) / self.unit, indices[part], keys)
-
-    def _add_block(self, centred: np.ndarray, indices: np.ndarray, keys: list) -> None:
-        self.n += len(centred)
-        self.total += centred.sum(axis=0)
-        self.scatter += centred.T @ centred
-        for column, column_keys in zip(indices.T, keys):
-            membership = np.zeros((len(column_keys), len(centred)))
-            membership[column, np.arange(len(centred))] = 1.0
-            for key, count, total in zip(column_keys, membership.sum(axis=1), membership @ centred):
-                self.group_counts[key] = self.group_counts.get(key, 0.0) + count
-                self.group_totals[key] = self.group_totals.get(key, 0.0) + total
+            centred = (rows - origin) / self.unit
+            self.n += len(centred)
+            self.total += centred.sum(axis=0)
+            self.scatter += centred.T @ centred
+            for column, column_keys in zip(indices[part].T, keys):
+                membership = np.zeros((len(column_keys), len(centred)))
+                membership[column, np.arange(len(centred))] = 1.0
+                for key, count, total in zip(column_keys, membership.sum(axis=1), membership @ centred):
+                    self.group_counts[key] = self.group_counts.get(key, 0.0) + count
+                    self.group_totals[key] = self.group_totals.get(key, 0.0) + total
 
     def _change_units(self, largest: np.ndarray) -> None:
         ratio = self.unit / units_for(largest)
@@ -170,7 +144,7 @@ class GroupMoments:
         """Covariance of the features with the indicators of the groups; a column per group."""
         offset = self.total / self.n
         columns = [self.group_totals[key] - count * offset for key, count in self.group_counts.items()]
-        return np.reshape(columns, (-1, self.n_features)).T / max(self.n - 1, 1)
+        return np.reshape(columns, (-1, len(offset))).T / max(self.n - 1, 1)
 
 
 def leace_projection(

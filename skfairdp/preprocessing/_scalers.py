@@ -4,7 +4,6 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-import pandas as pd
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin, clone
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
@@ -228,8 +227,7 @@ class PrivateScaler(ReleaseMixin, _Scaler):
         rows = dense(check_array(X, dtype=np.float64, accept_sparse="csr", estimator=self, input_name="X"))
         if self.bounds is None:
             raise ValueError("bounds are missing: give the least and largest value of every column, known beforehand.")
-        names = X.columns if isinstance(X, pd.DataFrame) else getattr(X, "columns", None)
-        low, high = read_bounds(self.bounds, rows.shape[1], names)
+        low, high = read_bounds(self.bounds, rows.shape[1], getattr(X, "columns", None))
         # Column names that scikit-learn refuses must fail before the release is paid for.
         validate_data(clone(self), X, skip_check_array=True)
         middle, half = low / 2 + high / 2, high / 2 - low / 2
@@ -237,12 +235,7 @@ class PrivateScaler(ReleaseMixin, _Scaler):
         guarantee = mechanism.guarantee(
             seed=stream.identity,
             covers="the rows given to fit, in the centre and the scale",
-            does_not_cover=(
-                ONE_RELEASE,
-                _TRANSFORMED,
-                _BOUNDS,
-                REFUSED_TABLES,
-            ),
+            does_not_cover=(ONE_RELEASE, _TRANSFORMED, _BOUNDS, REFUSED_TABLES),
         )
         values = np.clip((np.clip(rows, low, high) - middle) / half, -1, 1)
         sums, squares = self._let_out(values, mechanism, stream, guarantee) / len(rows)
@@ -271,12 +264,18 @@ def read_bounds(bounds: Any, n_features: int, names: Any) -> tuple[np.ndarray, n
         if any(np.shape(pair) != (2,) for pair in pairs):
             raise ValueError(f"{wanted}; each column needs a pair (low, high).")
         bounds = np.array(pairs, dtype=np.float64).T
-    if len(bounds) != 2:
-        raise ValueError(f"{wanted}; got {len(bounds)} things.")
-    try:
-        low, high = (np.broadcast_to(np.asarray(part, dtype=np.float64), (n_features,)).copy() for part in bounds)
-    except (TypeError, ValueError):
-        raise ValueError(f"{wanted}; got {bounds!r}.") from None
+    low, high = read_pair(bounds, n_features, wanted)
     if not (np.isfinite(low).all() and np.isfinite(high).all() and (high / 2 - low / 2 > 0).all()):
         raise ValueError("bounds must be finite, and every lower one less than its upper one.")
     return low, high
+
+
+def read_pair(given: Any, n_features: int, wanted: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return two numbers, or two times a number for each feature, as two arrays; ``wanted`` says what was asked for."""
+    if len(given) != 2:
+        raise ValueError(f"{wanted}; got {len(given)} things.")
+    try:
+        first, second = (np.broadcast_to(np.asarray(part, dtype=np.float64), (n_features,)).copy() for part in given)
+    except (TypeError, ValueError):
+        raise ValueError(f"{wanted}; got {given!r}.") from None
+    return first, second

@@ -187,13 +187,12 @@ class WordDropout(TransformerMixin, SkfairdpEstimator):
         if self.sensitive_words is None:
             return None
         words = list(self.sensitive_words)
-        if self.tokenizer is None:
-            for word in words:
-                if isinstance(word, str) and len(word.split()) > 1:
-                    raise ValueError(
-                        f"sensitive_words must hold single words; {word!r} would never be found in text that is split "
-                        "at white space. Give its words one by one, or a tokenizer that keeps them together."
-                    )
+        phrase = next((word for word in words if isinstance(word, str) and len(word.split()) > 1), None)
+        if self.tokenizer is None and phrase is not None:
+            raise ValueError(
+                f"sensitive_words must hold single words; {phrase!r} would never be found in text that is split "
+                "at white space. Give its words one by one, or a tokenizer that keeps them together."
+            )
         return SensitiveWords(words, case_sensitive=self.case_sensitive)
 
     def _learned_in_clear(self) -> None:

@@ -154,8 +154,8 @@ def test_an_interval_holds_its_own_value(metric):
     assert lower <= value <= upper
 
     table = group_table(y_true, y_pred, sensitive_features=groups)
-    how = ("binary", 1) if metric in ("tpr_gap", "demographic_parity_gap") else ("rms", None)
-    draws = intervals.bootstrap_statistic(table, lambda counts: intervals._STATISTICS[metric](counts, *how), 1000, 0)
+    statistic = intervals._statistic_of(metric, table.classes, "auto", None)
+    draws = intervals.bootstrap_statistic(table, statistic, 1000, 0)
     ends = intervals.percentile_interval(draws, 0.95)
     assert not ends[0] <= value <= ends[1], "the percentiles alone must miss it, or this is no test"
     assert (lower, upper) == (min(ends[0], value), max(ends[1], value))

@@ -24,7 +24,7 @@ from skfairdp import (
     _base,
 )
 from skfairdp.model_selection import route_sensitive_features
-from skfairdp.preprocessing import _projections
+from skfairdp.preprocessing import _eraser
 
 CONTAINERS = [sparse.csr_matrix, sparse.csc_array, sparse.coo_array]
 ERASERS = [LEACEEraser(), INLPEraser(3)]
@@ -108,7 +108,7 @@ def test_leace_never_holds_all_rows_dense(small_blocks, monkeypatch):
 
 @pytest.mark.parametrize("eraser", ERASERS)
 def test_erasers_refuse_too_many_sparse_columns(eraser, monkeypatch):
-    monkeypatch.setattr(_projections, "MOST_SPARSE_COLUMNS", 5)
+    monkeypatch.setattr(_eraser, "MOST_SPARSE_COLUMNS", 5)
     X, z = rows()
     with pytest.raises(ValueError, match=r"6 columns.*at most 5 sparse ones.*TruncatedSVD"):
         eraser.fit(sparse.csr_array(X), sensitive_features=z)
