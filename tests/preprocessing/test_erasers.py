@@ -220,12 +220,16 @@ def test_a_failed_batch_leaves_the_eraser_as_it_was():
 
 
 def test_no_residue_of_the_arithmetic_betrays_the_groups():
-    X, z = biased_rows(4000)
-    eraser = LEACEEraser().fit(X, sensitive_features=z)
-    # In bare floating point the removed direction survives, 1e-16 of its size, and a whitening probe finds it.
-    bare = X - ((X - eraser.mean_) @ eraser.right_.T) @ eraser.left_.T
-    assert whitened_advantage(bare, z) > 0.1
-    assert whitened_advantage(eraser.transform(X), z) < 0.05
+    betrayed = []
+    for seed in range(6):
+        X, z = biased_rows(4000, seed=seed)
+        eraser = LEACEEraser().fit(X, sensitive_features=z)
+        bare = X - ((X - eraser.mean_) @ eraser.right_.T) @ eraser.left_.T
+        betrayed.append(whitened_advantage(bare, z))
+        assert whitened_advantage(eraser.transform(X), z) < 0.05
+    # In bare floating point the removed direction survives, 1e-16 of its size, and a whitening probe finds it; in which
+    # tables, depends on how the processor rounds.
+    assert max(betrayed) > 0.1
 
 
 @pytest.mark.parametrize("n_groups", [2, 3])
