@@ -109,8 +109,9 @@ def solve_multipliers(
     rates: list[Rate],
     columns: np.ndarray,
     slack: np.ndarray,
+    offsets: np.ndarray,
     weight: np.ndarray,
-    generator: np.random.Generator,
+    seed: int,
 ) -> np.ndarray:
     """Find the multipliers under which rates of all groups are equal, up to the slack of each.
 
@@ -124,10 +125,12 @@ def solve_multipliers(
         The sensitive column of each group; groups are compared within their column.
     slack : ndarray of shape (n_rates, n_groups)
         How far each rate may lie from the middle of its column; nan for rates that nothing is known of.
+    offsets : ndarray of shape (n_rates, n_groups)
+        By how much rates are larger than believed.
     weight : ndarray of shape (n_samples,)
         Row weights.
-    generator : Generator
-        Chooses rows, where there are many.
+    seed : int
+        Chooses rows, where there are many; always the same for the same seed.
 
     Returns
     -------
@@ -139,7 +142,7 @@ def solve_multipliers(
     free = 1 if n_classes == 2 else n_classes
     most = _MOST_VARIABLES // free
     if n > most:
-        rows = generator.choice(n, most, replace=False)
+        rows = np.random.default_rng(seed).choice(n, most, replace=False)
         beliefs = Beliefs(beliefs.classes[rows], {c: groups[rows] for c, groups in beliefs.groups.items()})
         weight, n = weight[rows], most
     weight = weight / weight.sum()
@@ -152,17 +155,17 @@ def solve_multipliers(
     known = np.argwhere(np.isfinite(slack))
     middles = {pair: k for k, pair in enumerate(sorted({(r, columns[g]) for r, g in known}))}
     shares = cell_shares(beliefs, rates, weight)
-    # One row for each rate: rate - middle - deviation = 0, where |deviation| <= slack.
+    # One row for each rate: believed rate + offset - middle - deviation = 0, where |deviation| <= slack.
     dense = np.zeros((len(known), n * free))
     rest = np.zeros((len(known), len(middles) + len(known)))
-    target = np.zeros(len(known))
+    target = -offsets[known[:, 0], known[:, 1]]
     for k, (r, g) in enumerate(known):
         part = weight * beliefs.joint(rates[r].given)[:, g] / shares[r, g]
         if free == 1:
-            # Rates of the first answer are 1 minus those of the second.
-            sign = 1.0 if rates[r].answer == 1 else -1.0
-            dense[k] = sign * part
-            target[k] = 0.0 if rates[r].answer == 1 else -1.0
+            dense[k] = part
+            if rates[r].answer == 0:  # the rate of the first answer is 1 minus that of the second
+                dense[k] = -part
+                target[k] -= 1.0
         else:
             dense[k, rates[r].answer :: free] = part
         rest[k, middles[r, columns[g]]] = -1.0

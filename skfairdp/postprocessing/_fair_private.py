@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
+from scipy import sparse
 from sklearn.base import ClassifierMixin, MetaEstimatorMixin
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.exceptions import ConvergenceWarning
@@ -337,15 +338,13 @@ class FairPrivateClassifier(ReleaseMixin, MetaEstimatorMixin, ClassifierMixin, S
 
     def _as_estimator_likes(self, X: Any, *, reset: bool) -> Any:
         """Check the shape of rows and leave everything else to the estimator: text, categories, missing values."""
-        tags = get_tags(self).input_tags
-        if not tags.two_d_array:
+        if _are_documents(X):
             return indexable(X)[0]
         if hasattr(X, "columns"):
             validate_data(self, X, skip_check_array=True, reset=reset)
             return X
-        return validate_data(
-            self, X, reset=reset, dtype=None, accept_sparse=("csr",) if tags.sparse else False, ensure_all_finite=False
-        )
+        formats = ("csr",) if get_tags(self).input_tags.sparse else False
+        return validate_data(self, X, reset=reset, dtype=None, accept_sparse=formats, ensure_all_finite=False)
 
     # -- the point of the curve ---------------------------------------------------------------------------------------
 
@@ -543,6 +542,13 @@ class FairPrivateClassifier(ReleaseMixin, MetaEstimatorMixin, ClassifierMixin, S
         tags.input_tags = inner.input_tags
         tags.non_deterministic = True
         return tags
+
+
+def _are_documents(X: Any) -> bool:
+    """Whether rows are strings, for a pipeline that reads text."""
+    if sparse.issparse(X) or getattr(X, "ndim", 1) != 1 or not hasattr(X, "__len__") or len(X) == 0:
+        return False
+    return isinstance(X.iloc[0] if hasattr(X, "iloc") else X[0], str)
 
 
 def _positive_class(labels: np.ndarray, pos_label: Any) -> int | None:

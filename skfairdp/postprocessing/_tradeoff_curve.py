@@ -20,6 +20,8 @@ from skfairdp.postprocessing._fair_multipliers import Rate, adjustments, cell_sh
 STRENGTHS = np.linspace(0.0, 2.0, 41)
 #: How far believed rates are taken to be off even where counts agree with them.
 _LEAST_ERROR = 0.01
+#: How often the linear program is solved at most while what is counted at its solution moves by more than this.
+_ROUNDS, _SAME_OFFSET = 3, 0.003
 _Z = 1.959964  # 95 % of a normal distribution
 _DRAWS = 2000
 
@@ -97,15 +99,35 @@ class TradeoffCurve:
             counts[:] = self._effective_rows(cell, n_groups)
         self.known = self.rows >= LEAST_ROWS
         self.shares = np.zeros(self.rows.shape)
-        self.multipliers = np.zeros(self.rows.shape)
+        self._set_multipliers(np.zeros(self.rows.shape))
         if groups is not None and rates:
             self.shares = cell_shares(beliefs, rates, self.weight)
             # A rate is made equal no more closely than its rows can tell: half a standard error of a share.
             slack = np.where(self.known & (self.shares > 0), 0.25 / np.sqrt(np.maximum(self.rows, 1)), np.nan)
-            self.multipliers = solve_multipliers(beliefs, rates, groups.columns, slack, self.weight, generator)
-        self.prices = np.divide(self.multipliers, self.shares, out=np.zeros(self.rows.shape), where=self.shares > 0)
-        self._taken = adjustments(beliefs, rates, self.prices)
+            self._solve(slack, int(generator.integers(2**32)))
         self._noise = generator.standard_normal((_DRAWS, n_groups))
+
+    def _solve(self, slack: np.ndarray, seed: int) -> None:
+        """Find the multipliers; where counts say that beliefs are off, find them again for what was counted.
+
+        With two groups and one rate there is only one direction, and how far to go in it is for the curve to say.
+        """
+        offsets = np.zeros(slack.shape)
+        n_directions = sum(int(here.sum()) - 1 for known in self.known for here in self._comparable(known))
+        for _ in range(_ROUNDS if n_directions > 1 else 1):
+            self._set_multipliers(
+                solve_multipliers(self.beliefs, self.rates, self.groups.columns, slack, offsets, self.weight, seed)  # type: ignore[union-attr]
+            )
+            q = np.eye(self.n_classes)[self.utilities(1.0).argmax(axis=1)]
+            found = np.array([self._estimate_rates(q, r)[0] - self._believed_rates(q, r) for r in range(len(slack))])
+            if np.abs(found - offsets)[self.known].max(initial=0.0) < _SAME_OFFSET:
+                break
+            offsets = found
+
+    def _set_multipliers(self, multipliers: np.ndarray) -> None:
+        self.multipliers = multipliers
+        self.prices = np.divide(multipliers, self.shares, out=np.zeros(multipliers.shape), where=self.shares > 0)
+        self._taken = adjustments(self.beliefs, self.rates, self.prices)
 
     def _effective_rows(self, cell: np.ndarray, n_groups: int) -> np.ndarray:
         total, squared = (self._sum_by_group(cell, self.weight[cell] ** power, n_groups) for power in (1, 2))

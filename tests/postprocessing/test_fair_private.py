@@ -52,9 +52,9 @@ def people(n, seed, n_groups=2, n_classes=2):
     """Rows whose law is known: groups differ in how far their features stand for their class, and are half visible."""
     rng = np.random.default_rng(seed)
     z = rng.choice(n_groups, size=n, p=np.arange(n_groups, 0, -1) / (n_groups * (n_groups + 1) / 2))
-    y = rng.choice(n_classes, size=n)
+    y = (rng.random(n) * (n_classes - 0.4 * z)).astype(int)  # later groups have fewer of the last class
     X = np.zeros((n, n_classes + 1))
-    X[np.arange(n), y] = 2.0 - 0.8 * z  # the later the group, the less its features tell
+    X[np.arange(n), y] = 2.6 - 0.8 * z  # and their features tell less
     X += rng.normal(size=X.shape)
     X[:, -1] = 1.5 * z + rng.normal(size=n)
     return X, y, np.array(["a", "b", "c", "d"])[z]
@@ -80,13 +80,13 @@ def fitted():
 @pytest.mark.parametrize("fairness", GAPS)
 @pytest.mark.parametrize(("n_groups", "n_classes"), [(2, 2), (3, 2), (2, 3)])
 def test_gaps_close_on_rows_of_a_known_law(fairness, n_groups, n_classes):
-    rows, fresh = people(6000, 2, n_groups, n_classes), people(40_000, 3, n_groups, n_classes)
+    rows, fresh = people(12_000, 2, n_groups, n_classes), people(40_000, 3, n_groups, n_classes)
     gap = GAPS[fairness]
     plain = logistic(fairness=None).fit(*rows[:2])
     fair = logistic(fairness=fairness, relaxation=0.2).fit(*rows[:2], sensitive_features=rows[2])
     before, after = (gap(fresh[1], model.predict(fresh[0]), sensitive_features=fresh[2]) for model in (plain, fair))
     assert before > 0.08
-    assert after < max(0.05, before / 3)
+    assert after < max(0.03, before / 3)
     # The planted fault: moving the other way widens the gap.
     fair.strength_ = -fair.strength_
     assert gap(fresh[1], fair.predict(fresh[0]), sensitive_features=fresh[2]) > before
@@ -142,7 +142,7 @@ def test_curve_starts_at_the_plain_model_and_has_intervals(fitted):
     table = fitted.tradeoff_
     first = table.iloc[0]
     assert first["strength"] == 0
-    assert first["tpr_gap"] == table["tpr_gap"].max() or first["tpr_gap"] > 0.1
+    assert first["tpr_gap"] > 0.08
     assert (table["tpr_gap_lower"] <= table["tpr_gap"]).all()
     assert (table["tpr_gap"] <= table["tpr_gap_upper"]).all()
     assert (table["accuracy_lower"] < table["accuracy_upper"]).all()
@@ -180,7 +180,7 @@ def test_no_mechanism_of_this_gap_beats_the_bound():
     """The bound against a linear program over every mechanism: answers, floors and fairness at once."""
     from scipy.optimize import linprog
 
-    rows = people(150, 5)
+    rows = people(600, 5)
     clf = logistic(epsilon=1.5, relaxation=0.3).fit(*rows[:2], sensitive_features=rows[2])
     curve = clf._curve
     q = clf.mechanism_.probabilities(curve.utilities(clf.strength_))
@@ -206,29 +206,19 @@ def test_no_mechanism_of_this_gap_beats_the_bound():
 # -- privacy ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("epsilon", [0.5, 4.0, 8.0, 30.0])
+@pytest.mark.parametrize("epsilon", [1.5, 4.0, 8.0, 30.0])
 def test_epsilon_is_exact_and_charged_once_a_call(epsilon):
-    with pytest.warns(ConvergenceWarning, match="everybody is answered") if epsilon < 1 else _no_warning():
-        rare = (np.random.default_rng(0).random(len(Y)) < 0.05).astype(int) if epsilon < 1 else Y
-        clf = logistic(epsilon=epsilon).fit(X, rare, sensitive_features=Z)
+    clf = logistic(epsilon=epsilon).fit(X, Y, sensitive_features=Z)
     assert clf.privacy_.epsilon == clf.mechanism_.epsilon <= epsilon
     with PrivacyLedger() as ledger:
         clf.predict(X[:5])
         clf.predict_proba(X[:5])
     assert ledger.total().epsilon == pytest.approx(2 * clf.mechanism_.epsilon)
-    if epsilon > 1:
-        with PrivacyLedger(budget=epsilon / 2), pytest.raises(BudgetExceededError):
-            clf.predict(X[:5])
-
-
-def _no_warning():
-    import contextlib
-
-    return contextlib.nullcontext()
+    with PrivacyLedger(budget=epsilon / 2), pytest.raises(BudgetExceededError):
+        clf.predict(X[:5])
 
 
 def test_audit_of_the_whole_classifier(fitted):
-    rare, common = X[Y == 0][0], X[Y == 1][0]
     scores = fitted._model.believe(X).classes[:, 1]
     rare, common = X[scores.argmin()], X[scores.argmax()]
     audit = audit_epsilon(fitted, rare, common, n_trials=20_000, random_state=0)
@@ -248,7 +238,7 @@ def test_probabilities_are_the_posterior_of_the_answer():
 
 
 def test_never_below_the_majority():
-    rare = np.random.default_rng(0).random(len(Y)) < 0.03
+    rare = np.random.default_rng(7).random(len(Y)) < 0.2  # of nothing that the features know
     with pytest.warns(ConvergenceWarning, match="everybody is answered"):
         clf = logistic(epsilon=1.0).fit(X, rare, sensitive_features=Z)
     assert not clf.predict(X).any()
@@ -287,9 +277,8 @@ def test_pipelines_price_rows_and_training_rows_apart(fitted):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_private_inner_model_keeps_its_own_receipt():
     public, y_public, z_public = people(900, 7)
-    with pytest.warns(PrivacyLeakWarning) if False else _no_warning():
-        student = PATEClassifier(LogisticRegression(), n_teachers=20, epsilon=3.0, random_state=0)
-        student.fit(X, Y, public=people(300, 8)[0])
+    student = PATEClassifier(LogisticRegression(), n_teachers=20, epsilon=3.0, random_state=0)
+    student.fit(X, Y, public=people(300, 8)[0])
     clf = FairPrivateClassifier(student, epsilon=2.0, cv="prefit", random_state=0)
     clf.fit(public, y_public, sensitive_features=z_public)
     assert clf.training_privacy_.epsilon == student.privacy_.epsilon
@@ -297,8 +286,8 @@ def test_a_private_inner_model_keeps_its_own_receipt():
     assert clf.privacy_.epsilon == 2.0
     # Fitted on the protected rows themselves, the multipliers undo what the teachers keep.
     inner = PATEClassifier(LogisticRegression(), n_teachers=10, epsilon=3.0)
+    both = FairPrivateClassifier(inner, group_estimator=LogisticRegression(), epsilon=2.0, cv=2)
     with pytest.warns(PrivacyLeakWarning):
-        both = FairPrivateClassifier(inner, group_estimator=LogisticRegression(), epsilon=2.0, cv=2)
         both.fit(X, Y, sensitive_features=Z)
     assert both.training_privacy_.epsilon == math.inf
     assert "FairPrivateClassifier" in both.training_privacy_.mechanism
@@ -310,7 +299,7 @@ def test_a_private_inner_model_keeps_its_own_receipt():
 def test_prefit_estimators_are_taken_as_they_are():
     model = LogisticRegression().fit(X, np.where(Y == 1, "yes", "no"))
     before = model.coef_.copy()
-    rows, y, z = people(1500, 9)
+    rows, y, z = people(4000, 9)
     clf = FairPrivateClassifier(model, epsilon=math.inf, cv="prefit", random_state=0)
     clf.fit(rows, np.where(y == 1, "yes", "no"), sensitive_features=z)
     assert np.array_equal(model.coef_, before)
@@ -370,10 +359,10 @@ def test_other_containers(container):
 
 def test_documents_reach_a_text_pipeline():
     words = np.where(Y == 1, "good fine", "bad poor")
-    documents = [f"{word} {'he' if z == 'a' else 'she'} row{i % 7}" for i, (word, z) in enumerate(zip(words, Z))][:400]
+    documents = [f"{word} {'he' if z == 'a' else 'she'} row{i % 7}" for i, (word, z) in enumerate(zip(words, Z))][:1000]
     clf = FairPrivateClassifier(make_pipeline(TfidfVectorizer(), LogisticRegression()), random_state=0)
-    clf.fit(documents, Y[:400], sensitive_features=Z[:400])
-    assert (clf.predict(documents) == Y[:400]).mean() > 0.95
+    clf.fit(documents, Y[:1000], sensitive_features=Z[:1000])
+    assert (clf.predict(documents) == Y[:1000]).mean() > 0.95
 
 
 def test_pickles_hold_no_training_rows(fitted):
@@ -408,7 +397,7 @@ def test_weights_count_like_rows():
     without = logistic().fit(
         junk,
         np.concatenate([Y, np.ones(200, dtype=int)]),
-        sensitive_features=np.concatenate([Z, np.full(200, "junk")]),
+        sensitive_features=np.concatenate([Z, np.full(200, "a")]),
         sample_weight=np.concatenate([np.ones(len(Y)), np.zeros(200)]),
     )
     assert np.array_equal(without.predict(X), logistic().fit(X, Y, sensitive_features=Z).predict(X))
@@ -456,7 +445,7 @@ def test_raw_ages_are_called_continuous():
 
 
 def test_a_gap_that_cannot_be_reached_is_told():
-    rows, y, z = people(400, 11, n_groups=3)
+    rows, y, z = people(2000, 11, n_groups=3)
     with pytest.warns(ConvergenceWarning, match="max_gap=0 was not reached"):
         logistic(max_gap=0.0).fit(rows, y, sensitive_features=z)
 
@@ -470,7 +459,7 @@ def test_a_gap_that_cannot_be_reached_is_told():
         ({"relaxation": -0.1}, "relaxation"),
         ({"fairness": None, "max_gap": 0.1}, "max_gap=0.1 does nothing with fairness=None"),
         ({"max_gap": 0.1, "relaxation": 0.1}, "relaxation=0.1 does nothing with a max_gap"),
-        ({"cv": 1}, "cv must be at least 2"),
+        ({"cv": 4000}, "cv must be at least 2 and at most the number of rows"),
         ({"cv": ShuffleSplit(3, random_state=0)}, "cv must test every row once"),
     ],
 )
