@@ -50,7 +50,7 @@ class AnswerMechanism(CodeMechanism):
     expected_accuracy : float
         How often the answer is right if the beliefs that it was made for are.
     accuracy_bound : float
-        What no mechanism of this epsilon can exceed for these beliefs, at the same largest gap between groups.
+        What no mechanism of this epsilon that gives the groups the same rates can exceed for these beliefs.
     """
 
     labels: tuple[Any, ...] = ()

@@ -44,6 +44,10 @@ class Beliefs:
             return self.groups[ANY_CLASS]
         return sum(self.classes[:, [c]] * self.groups[c] for c in given)
 
+    def take(self, rows: np.ndarray) -> "Beliefs":
+        """Return the beliefs about some of the rows."""
+        return Beliefs(self.classes[rows], {c: groups[rows] for c, groups in self.groups.items()})
+
 
 @dataclass(frozen=True)
 class TrainingRows:

@@ -21,8 +21,8 @@ from scipy.optimize import linprog
 from skfairdp.postprocessing._beliefs import ANY_CLASS, Beliefs
 
 FAIRNESS = ("equal_opportunity", "equalized_odds", "demographic_parity")
-#: Variables of the linear program at most: more rows than that hardly move the multipliers, and take longer.
-_MOST_VARIABLES = 20_000
+#: Variables of a linear program at most; it would take too long with more.
+_MOST_VARIABLES = 6_000
 
 
 @dataclass(frozen=True)
@@ -137,41 +137,68 @@ def solve_multipliers(
     ndarray of shape (n_rates, n_groups)
         0 where the slack is nan.
     """
+    weight = weight / weight.sum()
+    n, n_classes = beliefs.classes.shape
+    most = _MOST_VARIABLES // (1 if n_classes == 2 else n_classes)
+    if n <= most:
+        return _dual_solution(beliefs, rates, columns, slack, -offsets, weight, cell_shares(beliefs, rates, weight))
+    sample = np.random.default_rng(seed).choice(n, most, replace=False)
+    part, part_weight = beliefs.take(sample), weight[sample] / weight[sample].sum()
+    part_shares = cell_shares(part, rates, part_weight)
+    found = _dual_solution(part, rates, columns, slack, -offsets, part_weight, part_shares)
+    # Then all rows: those whose answer is clear keep it, and the program is about the others.
+    shares = cell_shares(beliefs, rates, weight)
+    utilities = beliefs.classes - adjustments(beliefs, rates, ratio_or_zero(found, shares))
+    ranked = np.partition(utilities, n_classes - 2, axis=1)
+    order = np.argpartition(ranked[:, -1] - ranked[:, -2], most)
+    open_rows, clear = order[:most], order[most:]
+    answers, settled = utilities[clear].argmax(axis=1), beliefs.take(clear)
+    kept = [(weight[clear] * (answers == rate.answer)) @ settled.joint(rate.given) for rate in rates]
+    target = -offsets - ratio_or_zero(np.array(kept), shares)
+    return _dual_solution(beliefs.take(open_rows), rates, columns, slack, target, weight[open_rows], shares)
+
+
+def ratio_or_zero(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
+    """Divide, and give 0 where there is nothing to divide by."""
+    return np.divide(numerator, denominator, out=np.zeros(np.shape(numerator)), where=denominator > 0)
+
+
+def _dual_solution(
+    beliefs: Beliefs,
+    rates: list[Rate],
+    columns: np.ndarray,
+    slack: np.ndarray,
+    target: np.ndarray,
+    weight: np.ndarray,
+    shares: np.ndarray,
+) -> np.ndarray:
+    """Solve the linear program for some rows: their rates minus the middle of each column are the target, up to slack.
+
+    Without a solution, all multipliers are 0.
+    """
     n, n_classes = beliefs.classes.shape
     # With two classes one variable per row is enough: the probability of the second answer.
     free = 1 if n_classes == 2 else n_classes
-    most = _MOST_VARIABLES // free
-    if n > most:
-        rows = np.random.default_rng(seed).choice(n, most, replace=False)
-        beliefs = Beliefs(beliefs.classes[rows], {c: groups[rows] for c, groups in beliefs.groups.items()})
-        weight, n = weight[rows], most
-    weight = weight / weight.sum()
-    if free == 1:
-        gain = beliefs.classes[:, 1] - beliefs.classes[:, 0]
-    else:
-        gain = beliefs.classes.ravel()
-    gain = gain * np.repeat(weight, free)
-
+    gain = beliefs.classes[:, 1] - beliefs.classes[:, 0] if free == 1 else beliefs.classes.ravel()
     known = np.argwhere(np.isfinite(slack))
     middles = {pair: k for k, pair in enumerate(sorted({(r, columns[g]) for r, g in known}))}
-    shares = cell_shares(beliefs, rates, weight)
-    # One row for each rate: believed rate + offset - middle - deviation = 0, where |deviation| <= slack.
+    # One row for each rate: rate - middle - deviation = target, where |deviation| <= slack.
     dense = np.zeros((len(known), n * free))
     rest = np.zeros((len(known), len(middles) + len(known)))
-    target = -offsets[known[:, 0], known[:, 1]]
+    wanted = target[known[:, 0], known[:, 1]]
     for k, (r, g) in enumerate(known):
         part = weight * beliefs.joint(rates[r].given)[:, g] / shares[r, g]
-        if free == 1:
-            dense[k] = part
-            if rates[r].answer == 0:  # the rate of the first answer is 1 minus that of the second
-                dense[k] = -part
-                target[k] -= 1.0
-        else:
+        if free > 1:
             dense[k, rates[r].answer :: free] = part
+        elif rates[r].answer == 1:
+            dense[k] = part
+        else:  # the rate of the first answer is 1 minus that of the second
+            dense[k] = -part
+            wanted[k] -= part.sum()
         rest[k, middles[r, columns[g]]] = -1.0
         rest[k, len(middles) + k] = -1.0
     equal = [sparse.hstack([sparse.csr_array(dense), sparse.csr_array(rest)])]
-    sums = [target]
+    sums = [wanted]
     if free > 1:
         one_answer = sparse.kron(sparse.eye_array(n), np.ones((1, free)))
         equal.append(sparse.hstack([one_answer, sparse.csr_array((n, rest.shape[1]))]))
@@ -180,7 +207,7 @@ def solve_multipliers(
     lower = np.concatenate([np.zeros(n * free), np.full(len(middles), -1.0), -slacks])
     upper = np.concatenate([np.ones(n * free), np.full(len(middles), 2.0), slacks])
     solved = linprog(
-        np.concatenate([-gain, np.zeros(rest.shape[1])]),
+        np.concatenate([-gain * np.repeat(weight, free), np.zeros(rest.shape[1])]),
         A_eq=sparse.vstack(equal).tocsr(),
         b_eq=np.concatenate(sums),
         bounds=np.column_stack([lower, upper]),

@@ -15,9 +15,10 @@ import pandas as pd
 
 from skfairdp.mechanisms import AnswerMechanism, best_answers
 from skfairdp.postprocessing._beliefs import LEAST_ROWS, Beliefs
-from skfairdp.postprocessing._fair_multipliers import Rate, adjustments, cell_shares, solve_multipliers
+from skfairdp.postprocessing._fair_multipliers import Rate, adjustments, cell_shares, ratio_or_zero, solve_multipliers
 
 STRENGTHS = np.linspace(0.0, 2.0, 41)
+_REFINEMENTS = 2
 #: How far believed rates are taken to be off even where counts agree with them.
 _LEAST_ERROR = 0.01
 #: How often the linear program is solved at most while what is counted at its solution moves by more than this.
@@ -126,12 +127,12 @@ class TradeoffCurve:
 
     def _set_multipliers(self, multipliers: np.ndarray) -> None:
         self.multipliers = multipliers
-        self.prices = np.divide(multipliers, self.shares, out=np.zeros(multipliers.shape), where=self.shares > 0)
+        self.prices = ratio_or_zero(multipliers, self.shares)
         self._taken = adjustments(self.beliefs, self.rates, self.prices)
 
     def _effective_rows(self, cell: np.ndarray, n_groups: int) -> np.ndarray:
         total, squared = (self._sum_by_group(cell, self.weight[cell] ** power, n_groups) for power in (1, 2))
-        return np.divide(total**2, squared, out=np.zeros(n_groups), where=squared > 0)
+        return ratio_or_zero(total**2, squared)
 
     def _sum_by_group(self, cell: np.ndarray, values: np.ndarray, n_groups: int) -> np.ndarray:
         places = self.groups.places[cell]  # type: ignore[union-attr]
@@ -150,14 +151,23 @@ class TradeoffCurve:
             ``strength``, ``accuracy`` and ``gap`` with the ends of their intervals, and ``n_answers``, the number of
             answers that are given at all.
         """
-        strengths = STRENGTHS if self.multipliers.any() else STRENGTHS[:1]
-        points = []
-        for strength in strengths:
-            utilities = self.utilities(strength)
-            mechanism, _, _ = best_answers(utilities, epsilon, self.weight, search_floors=False)
-            figures = self.judge(mechanism.probabilities(utilities))
-            points.append({"strength": strength, **figures, "n_answers": sum(c > 0 for c in mechanism.ceilings)})
-        return pd.DataFrame(points)
+        if not self.multipliers.any():
+            return pd.DataFrame([self._point(epsilon, 0.0)])
+        points = {strength: self._point(epsilon, strength) for strength in STRENGTHS.tolist()}
+        for _ in range(_REFINEMENTS):
+            # Where many rows have nearly the same utilities, rates jump between two strengths: look closer.
+            strengths = sorted(points)
+            fairest = min(range(len(strengths)), key=lambda k: points[strengths[k]]["gap"])
+            ends = strengths[max(fairest - 1, 0)], strengths[min(fairest + 1, len(strengths) - 1)]
+            finer = np.linspace(*ends, 12)[1:-1].tolist()
+            points |= {strength: self._point(epsilon, strength) for strength in finer}
+        return pd.DataFrame([points[strength] for strength in sorted(points)])
+
+    def _point(self, epsilon: float, strength: float) -> dict[str, float]:
+        utilities = self.utilities(strength)
+        mechanism, _, _ = best_answers(utilities, epsilon, self.weight, search_floors=False)
+        figures = self.judge(mechanism.probabilities(utilities))
+        return {"strength": strength, **figures, "n_answers": sum(c > 0 for c in mechanism.ceilings)}
 
     def judge(self, q: np.ndarray) -> dict[str, float]:
         """Estimate accuracy and largest gap of released answers, from labels and groups.
@@ -211,7 +221,7 @@ class TradeoffCurve:
         believed = self._believed_rates(q, r)
         values, weight = q[cell, rate.answer], self.weight[cell]
         total = self._sum_by_group(cell, weight, len(rows))
-        counted = np.divide(self._sum_by_group(cell, weight * values, len(rows)), total, where=total > 0, out=0 * total)
+        counted = ratio_or_zero(self._sum_by_group(cell, weight * values, len(rows)), total)
         # Each row's answer is drawn, so that the variance is that of a share, whatever the noise.
         variance = np.clip(believed * (1 - believed), 1e-4, None) / np.maximum(rows, 1)
         known = self.known[r]
@@ -223,13 +233,13 @@ class TradeoffCurve:
 
     def _believed_rates(self, q: np.ndarray, r: int) -> np.ndarray:
         told = (self.weight * q[:, self.rates[r].answer]) @ self.beliefs.joint(self.rates[r].given)
-        return np.divide(told, self.shares[r], out=np.zeros(len(told)), where=self.shares[r] > 0)
+        return ratio_or_zero(told, self.shares[r])
 
     def best_mechanism(self, epsilon: float, strength: float, labels: tuple[Any, ...]) -> AnswerMechanism:
         """Make the best mechanism for a point of the curve, with its accuracy and what bounds it.
 
-        Accuracy is the adjusted utility plus ``sum mu_g rate_g``. The multipliers of a rate sum to 0 over a column, so
-        that the sum is at most half the gap times ``sum |mu_g|``, whatever the mechanism.
+        Accuracy is the adjusted utility plus ``sum mu_g rate_g``. So, of all mechanisms of this epsilon that give the
+        groups the same rates, none can be more accurate by more than its utility lies below the bound of utilities.
 
         Parameters
         ----------
@@ -245,14 +255,10 @@ class TradeoffCurve:
         AnswerMechanism
         """
         utilities = self.utilities(strength)
-        mechanism, _, bound = best_answers(utilities, epsilon, self.weight)
+        mechanism, value, bound = best_answers(utilities, epsilon, self.weight)
         q = mechanism.probabilities(utilities)
         accuracy = float(self.weight @ (q * self.beliefs.classes).sum(axis=1))
-        for r, (mu, known) in enumerate(zip(self.multipliers, self.known)):
-            rates = self._believed_rates(q, r)
-            for here in self._comparable(known):
-                bound += strength * np.abs(mu[here]).sum() * np.ptp(rates[here]) / 2
-        return replace(mechanism, labels=labels, expected_accuracy=accuracy, accuracy_bound=float(max(bound, accuracy)))
+        return replace(mechanism, labels=labels, expected_accuracy=accuracy, accuracy_bound=accuracy + bound - value)
 
     def _comparable(self, known: np.ndarray) -> list[np.ndarray]:
         """List, for each sensitive column, the groups whose rate is known; one alone has nothing to compare with."""
