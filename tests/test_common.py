@@ -2,12 +2,20 @@
 
 import pickle
 
+import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from tests._checks import ESTIMATORS, expected_failures, told_the_groups
+from skfairdp import FederateClassifier
+from tests._checks import (
+    ESTIMATORS,
+    RepeatingFederateClassifier,
+    as_the_check_wants_it,
+    expected_failures,
+    told_the_groups,
+)
 
 pytestmark = [
     # Some checks skip themselves, by warning, for the tags of some estimators.
@@ -27,7 +35,14 @@ pytestmark = [
     expected_failed_checks=expected_failures,
 )
 def test_scikit_learn_checks(estimator, check):
-    check(estimator)
+    check(as_the_check_wants_it(estimator, check))
+
+
+@pytest.mark.parametrize(("classifier", "alike"), [(FederateClassifier, False), (RepeatingFederateClassifier, True)])
+def test_only_the_repeating_classifier_agrees_with_itself(classifier, alike):
+    X = np.random.default_rng(0).normal(size=(300, 2))
+    noisy = classifier(channel="laplace", epsilon=1.0, max_epochs=2, random_state=0).fit(X, X[:, 0] > 0)
+    assert np.array_equal(noisy.predict(X), noisy.predict_proba(X)[:, 1] > 0.5) == alike
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)

@@ -123,6 +123,8 @@ def test_more_classes_than_codes_and_the_reverse():
     assert as_many.transform(X).shape == (900, 3)
 
 
+# Through noise the loss moves by a tenth of a nat between epochs: whether it seems settled hangs on the machine.
+@pytest.mark.filterwarnings("ignore:FederateClassifier has not converged:sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("channel", ["laplace", "codes"])
 def test_penalty_closes_the_gap(channel):
     rng = np.random.default_rng(0)
