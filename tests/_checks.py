@@ -4,8 +4,6 @@ import math
 from copy import deepcopy
 
 import numpy as np
-
-import numpy as np
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
@@ -107,10 +105,10 @@ def as_the_check_wants_it(estimator, check):
 def expected_failures(estimator):
     """Checks that cannot hold, by name, each with its reason."""
     reasons = {
-        PATEClassifier: "copies of a row are given to several teachers, and its weight to one: to merge equal rows first, "
-        "as the check wants, would let one record move others between teachers, and the proof of privacy would be gone",
-        FairPrivateClassifier: "copies of a row are given to several folds, and its weight to one; nor do scikit-learn's "
-        "boosted trees take a weight of 2 as two rows",
+        FairPrivateClassifier: "copies of a row are given to several folds, and its weight to one; nor do "
+        "scikit-learn's boosted trees take a weight of 2 as two rows",
+        PATEClassifier: "copies of a row are given to several teachers, and its weight to one: to merge equal rows "
+        "first, as the check wants, would let one record move others between teachers, and the proof would be gone",
     }
     checks = [f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse")]
     return dict.fromkeys(checks, reasons[type(estimator)]) if type(estimator) in reasons else {}
