@@ -11,12 +11,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import ClassifierMixin, ClassNamePrefixFeaturesOutMixin, clone
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import (
-    check_consistent_length,
-    check_is_fitted,
-    column_or_1d,
-    validate_data,
-)
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
 from skfairdp._base import SkfairdpEstimator
 from skfairdp._sklearn import HasMethods, Interval, StrOptions, fit_context

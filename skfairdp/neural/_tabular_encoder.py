@@ -29,9 +29,10 @@ _LARGEST = 10.0
 # Pieces start smaller than the columns themselves, so that the penalty on weights holds them back until rows ask
 # for a step or a bend; 0.3 cost no accuracy on tables of 150 rows and none of 40,000.
 _PIECE_SCALE = 0.3
-# A forest of so many trees, grown on so many rows and values (64 MB), tells which columns matter and where to cut them:
-# enough for a ranking, and a small part of the time that the network takes.
-_TREES, _ROWS_TO_GROW, _VALUES_TO_GROW = 50, 5000, 1 << 24
+# A forest of so many trees, grown on so many rows and values, tells which columns matter and where to cut them: enough
+# for a ranking, and a small part of the time that the network takes. A split is the best of half of the columns, so
+# that noise does not hide the few that matter, but of no more than this, so that wide tables do not take long.
+_TREES, _ROWS_TO_GROW, _VALUES_TO_GROW, _MOST_COLUMNS_TO_TRY = 50, 5000, 1 << 24, 200
 # What a column gains, beside the column that gains most, is taken as at least this much: what a forest cannot see can
 # still be learned. The power keeps columns that stand in for each other from being put aside for the best of them.
 _LEAST_RELEVANCE, _POWER = 0.02, 0.75
@@ -100,23 +101,20 @@ def column_statistics(x: Any, y: np.ndarray, weight: np.ndarray | None = None) -
     spread[(spread <= 1e-6 * np.abs(mean)) | (spread < 1e-30)] = 1.0
     n_pieces = min(_MOST_PIECES, n_rows // _ROWS_PER_PIECE, _MOST_INPUTS // max(in_between.sum(), 1))
     split_column, split_at, gain = _splits_of_a_forest(x, y, share)
-    columns, starts, lengths, means, spreads = [], [], [], [], []
+    pieces = []
     for j in np.flatnonzero(in_between) if n_pieces >= _FEWEST_PIECES else ():
         values = _dense_columns(x, slice(j, j + 1))[:, 0]
         here = split_column == j
         edges = _edges(values[:_ROWS_TO_SORT], share[:_ROWS_TO_SORT], split_at[here], gain[here], n_pieces)
         for start, length in zip(edges[:-1], np.diff(edges)):
             passed = np.clip((values - start) / length, 0.0, 1.0)
-            columns.append(j)
-            starts.append(start)
-            lengths.append(length)
-            means.append(share @ passed)
-            spreads.append(np.sqrt(share @ (passed - means[-1]) ** 2))
-    pieces = (np.array(part, dtype=np.float64) for part in (starts, lengths, means, spreads))
+            mean_passed = share @ passed
+            pieces.append((j, start, length, mean_passed, np.sqrt(share @ (passed - mean_passed) ** 2)))
+    column, starts, lengths, means, spreads = np.array(pieces, dtype=np.float64).reshape(-1, 5).T
     gains = np.bincount(split_column, weights=gain, minlength=n_features)
     relevance = np.maximum(gains / max(gains.max(), 1e-30), _LEAST_RELEVANCE) ** _POWER
     relevance /= np.sqrt(np.mean(relevance**2))
-    return ColumnStatistics(mean, spread, np.array(columns, dtype=np.int64), *pieces, relevance, n_rows)
+    return ColumnStatistics(mean, spread, column.astype(int), starts, lengths, means, spreads, relevance, n_rows)
 
 
 def _dense_columns(x: Any, columns: slice) -> np.ndarray:
@@ -127,8 +125,10 @@ def _dense_columns(x: Any, columns: slice) -> np.ndarray:
 
 def _splits_of_a_forest(x: Any, y: np.ndarray, share: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Column, threshold and gain in purity of every split that a random forest makes."""
-    rows = slice(min(_ROWS_TO_GROW, _VALUES_TO_GROW // x.shape[1]))
-    forest = RandomForestClassifier(_TREES, min_samples_leaf=3, max_features=0.5, random_state=0)
+    n_features = x.shape[1]
+    rows = slice(max(1, min(_ROWS_TO_GROW, _VALUES_TO_GROW // n_features)))
+    tried = max(1, min(n_features // 2, _MOST_COLUMNS_TO_TRY))
+    forest = RandomForestClassifier(_TREES, min_samples_leaf=3, max_features=tried, random_state=0)
     with np.errstate(over="ignore", invalid="ignore"):  # scikit-learn adds all values up, and these may be absurd
         forest.fit(_dense_columns(x[rows], slice(None)), y[rows], share[rows])
     found = []
@@ -137,7 +137,8 @@ def _splits_of_a_forest(x: Any, y: np.ndarray, share: np.ndarray) -> tuple[np.nd
         node = np.flatnonzero(tree.children_left >= 0)
         gain = impurity[node] - impurity[tree.children_left[node]] - impurity[tree.children_right[node]]
         found.append((tree.feature[node], tree.threshold[node], np.maximum(gain, 0.0)))
-    return tuple(np.concatenate(part) for part in zip(*found))
+    columns, thresholds, gains = (np.concatenate(part) for part in zip(*found))
+    return columns, thresholds, gains
 
 
 def _edges(values: np.ndarray, share: np.ndarray, split_at: np.ndarray, gain: np.ndarray, n_pieces: int) -> np.ndarray:
