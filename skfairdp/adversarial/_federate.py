@@ -106,8 +106,8 @@ class FederateClassifier(EncodedReleases, ClassNamePrefixFeaturesOutMixin, Class
     adversary : "mlp", torch module or callable, default="mlp"
         Each adversary, from what is released to group scores. A callable gets the widths of input and output.
     encoder_hidden_sizes : sequence of int or "auto", default="auto"
-        Hidden layers of ``encoder="tabular"`` and ``"mlp"``. ``"auto"`` is (256, 128) for ``"tabular"`` and fewer than
-        20,000 different rows, otherwise (100, 50).
+        Hidden layers of ``encoder="tabular"`` and ``"mlp"``. ``"auto"`` is (100, 50), and (256, 128) for
+        ``"tabular"`` and more than ten classes.
     classifier_hidden_sizes : sequence of int, default=()
         Hidden layers of ``classifier="mlp"``; none means linear.
     adversary_hidden_sizes : sequence of int, default=(100, 50)
@@ -514,7 +514,6 @@ class FederateClassifier(EncodedReleases, ClassNamePrefixFeaturesOutMixin, Class
 
         weight, penalty = self.adversary_weight_, self.fairness_penalty_
         n_adversaries = int(self.n_adversaries) if weight > 0 else 0
-        statistics = self._column_statistics if self._is_tabular else None
         params = {
             "module__mechanism": mechanism,
             "module__n_features": table.x.shape[1],
@@ -522,7 +521,7 @@ class FederateClassifier(EncodedReleases, ClassNamePrefixFeaturesOutMixin, Class
             "module__n_classes": len(table.classes),
             "module__n_groups": table.n_groups,
             "module__n_adversaries": n_adversaries,
-            "module__statistics": statistics,
+            "module__statistics": self._column_statistics if self._is_tabular else None,
             "module__dropout": self.dropout,
             "module__reads_tokens": self._reads_text,
             "module__wants_decisions": penalty > 0,
@@ -545,7 +544,7 @@ class FederateClassifier(EncodedReleases, ClassNamePrefixFeaturesOutMixin, Class
             # The weights of all its layers; biases are free, as in logistic regression.
             penalty_per_record = {"weight_decay": self.alpha / table.n_records}
             params["optimizer__param_groups"] = [("encoder.*weight", penalty_per_record)]
-        for name, sizes in choose_hidden_sizes(self, statistics).items():
+        for name, sizes in choose_hidden_sizes(self, len(table.classes)).items():
             params[f"module__{name}"] = getattr(self, name)
             params[f"module__{name}_hidden_sizes"] = sizes
             params[f"module__{name}_params"] = self._passed_on_to(name)

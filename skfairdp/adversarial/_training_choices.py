@@ -16,9 +16,9 @@ from skfairdp.exceptions import MissingSensitiveFeaturesWarning
 # steps, and large ones within 20 passes, mostly well before, when early stopping ends the training.
 _STEPS, _FEWEST_EPOCHS, _MOST_EPOCHS = 2000, 20, 200
 _SMALLEST_BATCH, _LARGEST_BATCH = 16, 256
-# Hidden layers of the encoder. The wide ones were worth eight points with twenty classes; on tables of so many rows
-# they take half as much time again, for a fifth of a point on Adult.
-_WIDE, _NARROW, _ROWS_FOR_NARROW = (256, 128), (100, 50), 20_000
+# Hidden layers of the encoder. The wide ones were worth eight points with twenty classes; with few classes they learned
+# small tables by heart, and took half as much time again on large ones.
+_WIDE, _NARROW, _MOST_CLASSES_FOR_NARROW = (256, 128), (100, 50), 10
 # With fewer rows, a share to validate on would be a dozen rows that tell nothing and that training misses.
 _ROWS_TO_STOP_BY = 100
 # Fewer rows than this tell too little about when to stop, so that small tables give a larger share of theirs.
@@ -51,13 +51,13 @@ def choose_batch_and_epochs(estimator: Any, n_rows: int) -> tuple[int, int]:
     return batch_size, max_epochs
 
 
-def choose_hidden_sizes(estimator: Any, statistics: Any) -> dict[str, tuple[int, ...]]:
-    """Settle the widths of the hidden layers of each network; ``statistics`` are the tabular encoder's, or None."""
+def choose_hidden_sizes(estimator: Any, n_classes: int) -> dict[str, tuple[int, ...]]:
+    """Settle the widths of the hidden layers of each network."""
     chosen = {}
     for name in ("encoder", "classifier", "adversary"):
         sizes = getattr(estimator, f"{name}_hidden_sizes")
         if isinstance(sizes, str):
-            sizes = _WIDE if statistics is not None and statistics.n_rows < _ROWS_FOR_NARROW else _NARROW
+            sizes = _WIDE if estimator._is_tabular and n_classes > _MOST_CLASSES_FOR_NARROW else _NARROW
         chosen[name] = tuple(int(width) for width in sizes)
         if any(width < 1 for width in chosen[name]):
             raise ValueError(f"{name}_hidden_sizes must hold layer widths of at least 1; got {chosen[name]!r}.")

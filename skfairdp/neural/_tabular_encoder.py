@@ -56,8 +56,6 @@ class ColumnStatistics:
         Of the share of a piece that a value has passed.
     relevance : ndarray of shape (n_features,)
         How much a forest gains from each column when it tells the classes apart; its mean square is 1.
-    n_rows : int
-        How many rows they were learned from.
     """
 
     mean: np.ndarray
@@ -68,7 +66,6 @@ class ColumnStatistics:
     piece_mean: np.ndarray
     piece_spread: np.ndarray
     relevance: np.ndarray
-    n_rows: int
 
 
 def column_statistics(x: Any, y: np.ndarray, weight: np.ndarray | None = None) -> ColumnStatistics:
@@ -114,7 +111,7 @@ def column_statistics(x: Any, y: np.ndarray, weight: np.ndarray | None = None) -
     gains = np.bincount(split_column, weights=gain, minlength=n_features)
     relevance = np.maximum(gains / max(gains.max(), 1e-30), _LEAST_RELEVANCE) ** _POWER
     relevance /= np.sqrt(np.mean(relevance**2))
-    return ColumnStatistics(mean, spread, column.astype(int), starts, lengths, means, spreads, relevance, n_rows)
+    return ColumnStatistics(mean, spread, column.astype(int), starts, lengths, means, spreads, relevance)
 
 
 def _dense_columns(x: Any, columns: slice) -> np.ndarray:
