@@ -222,7 +222,7 @@ class FederateClassifier(EncodedReleases, ClassNamePrefixFeaturesOutMixin, Class
     definition itself. Neither is a promise: measure the gap on data that were not trained on.
 
     **Defaults.** They are meant to come within a point of logistic regression or boosted trees on tables as they come,
-    unscaled and of 100 rows or 50,000 (the user guide has the measurements, and names where they do not). After ten epochs or more, a
+    unscaled and of 100 rows or 50,000 (the user guide has the measurements). After ten epochs or more, a
     ``ConvergenceWarning`` tells that the loss was still falling at the last one, or that the model is no better on its
     training rows than answering the most frequent class.
 
