@@ -11,12 +11,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import ClassifierMixin, ClassNamePrefixFeaturesOutMixin, clone
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import (
-    check_consistent_length,
-    check_is_fitted,
-    column_or_1d,
-    validate_data,
-)
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
 from skfairdp._base import SkfairdpEstimator, restored_on_failure
 from skfairdp._sklearn import HasMethods, Interval, StrOptions, fit_context
@@ -32,6 +27,7 @@ from skfairdp.adversarial._federate_halves import (
 from skfairdp.adversarial._training_choices import (
     choose_batch_and_epochs,
     choose_fairness_weights,
+    choose_hidden_sizes,
     refuse_idle_parameters,
     refuse_without_groups,
     resolve_channel,
@@ -98,17 +94,20 @@ class FederateClassifier(EncodedReleases, ClassNamePrefixFeaturesOutMixin, Class
         ``sqrt(n_components) * epsilon``; it warns and says so in ``privacy_``.
     encoder : {"tabular", "mlp"}, torch module, callable or BagOfEmbeddingsEncoder, default="tabular"
         ``"tabular"`` takes columns of any scale: it standardises them and cuts them into pieces, by means, spreads and
-        quantiles of the training rows, which the receipt names; a linear layer runs beside the hidden ones, so that
-        logistic regression is a part of it. ``"mlp"`` is hidden layers on the rows as they are. A callable, such as a
-        module class, gets the number of features and returns a module. A linear layer is appended when the module's
-        output has another width than the channel. A module is copied, never trained in place. It must keep records
-        apart: what it makes of one must not depend on the others, which ``fit`` checks.
+        quantiles of the training rows, and by where a small forest splits them, which the receipt names; a linear layer
+        runs beside the hidden ones, so that logistic regression is a part of it; the hidden ones see a column the
+        larger the more the forest gained from it, so that noise is not learned by heart. ``"mlp"`` is hidden layers on
+        the rows as they are. A callable, such as a module class, gets the number of features and returns a module. A
+        linear layer is appended when the module's output has another width than the channel. A module is copied, never
+        trained in place. It must keep records apart: what it makes of one must not depend on the others, which ``fit``
+        checks.
     classifier : "mlp", torch module or callable, default="mlp"
         The head, from what is released to class scores. A callable gets the widths of input and output.
     adversary : "mlp", torch module or callable, default="mlp"
         Each adversary, from what is released to group scores. A callable gets the widths of input and output.
-    encoder_hidden_sizes : sequence of int, default=(100, 50)
-        Hidden layers of ``encoder="tabular"`` and ``"mlp"``.
+    encoder_hidden_sizes : sequence of int or "auto", default="auto"
+        Hidden layers of ``encoder="tabular"`` and ``"mlp"``. ``"auto"`` is (100, 50), and (256, 128) for
+        ``"tabular"`` and more than ten classes.
     classifier_hidden_sizes : sequence of int, default=()
         Hidden layers of ``classifier="mlp"``; none means linear.
     adversary_hidden_sizes : sequence of int, default=(100, 50)
@@ -266,7 +265,7 @@ class FederateClassifier(EncodedReleases, ClassNamePrefixFeaturesOutMixin, Class
         "encoder": [StrOptions({"tabular", "mlp"}), callable, HasMethods(["fit", "transform", "make_module"])],
         "classifier": [StrOptions({"mlp"}), callable],
         "adversary": [StrOptions({"mlp"}), callable],
-        "encoder_hidden_sizes": ["array-like"],
+        "encoder_hidden_sizes": ["array-like", StrOptions({"auto"})],
         "classifier_hidden_sizes": ["array-like"],
         "adversary_hidden_sizes": ["array-like"],
         "dropout": [Interval(Real, 0, 1, closed="left")],
@@ -305,7 +304,7 @@ class FederateClassifier(EncodedReleases, ClassNamePrefixFeaturesOutMixin, Class
         encoder: Any = "tabular",
         classifier: Any = "mlp",
         adversary: Any = "mlp",
-        encoder_hidden_sizes: Sequence[int] = (100, 50),
+        encoder_hidden_sizes: Sequence[int] | str = "auto",
         classifier_hidden_sizes: Sequence[int] = (),
         adversary_hidden_sizes: Sequence[int] = (100, 50),
         dropout: float = 0.3,
@@ -466,7 +465,7 @@ class FederateClassifier(EncodedReleases, ClassNamePrefixFeaturesOutMixin, Class
         self.batch_size_, self.max_epochs_ = choose_batch_and_epochs(self, len(table.y))
         self.adversary_weight_, self.fairness_penalty_ = choose_fairness_weights(self, table, n_outputs)
         if self._is_tabular and not (continued and hasattr(self, "_column_statistics")):  # a warm start keeps its own
-            self._column_statistics = column_statistics(table.x, table.weight)
+            self._column_statistics = column_statistics(table.x, table.y, table.weight)
         net = train_net(
             self._net_params(mechanism, n_outputs, table),
             table.x,
@@ -517,6 +516,7 @@ class FederateClassifier(EncodedReleases, ClassNamePrefixFeaturesOutMixin, Class
             "module__n_classes": len(table.classes),
             "module__n_groups": table.n_groups,
             "module__n_adversaries": n_adversaries,
+            "module__statistics": self._column_statistics if self._is_tabular else None,
             "module__dropout": self.dropout,
             "module__reads_tokens": self._reads_text,
             "module__wants_decisions": penalty > 0,
@@ -535,16 +535,11 @@ class FederateClassifier(EncodedReleases, ClassNamePrefixFeaturesOutMixin, Class
         }
         for name in ("adversary_schedule", "optimizer", "device", "callbacks"):
             params[name] = getattr(self, name)
-        if self._is_tabular:
-            params["module__statistics"] = self._column_statistics
         if isinstance(self.encoder, str) and self.alpha > 0 and not hasattr(self, "optimizer__weight_decay"):
             # The weights of all its layers; biases are free, as in logistic regression.
             penalty_per_record = {"weight_decay": self.alpha / table.n_records}
             params["optimizer__param_groups"] = [("encoder.*weight", penalty_per_record)]
-        for name in ("encoder", "classifier", "adversary"):
-            sizes = tuple(int(width) for width in getattr(self, f"{name}_hidden_sizes"))
-            if any(width < 1 for width in sizes):
-                raise ValueError(f"{name}_hidden_sizes must hold layer widths of at least 1; got {sizes!r}.")
+        for name, sizes in choose_hidden_sizes(self, len(table.classes)).items():
             params[f"module__{name}"] = getattr(self, name)
             params[f"module__{name}_hidden_sizes"] = sizes
             params[f"module__{name}_params"] = self._passed_on_to(name)

@@ -22,8 +22,8 @@ _DOES_NOT_COVER = (
 )
 _VOCABULARY = "words of the training documents: the text encoder carries them as its vocabulary"
 _COLUMN_STATISTICS = (
-    "means, spreads and quantiles of the training columns, smallest and largest values among them: the tabular encoder "
-    "carries them to scale its inputs (encoder='mlp' learns none)"
+    "means, spreads and quantiles of the training columns, smallest and largest values among them, and how much and "
+    "where they tell classes apart: the tabular encoder carries these to scale its inputs (encoder='mlp' learns none)"
 )
 
 

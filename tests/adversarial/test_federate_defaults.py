@@ -5,7 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_breast_cancer, load_digits, load_wine
+from sklearn.datasets import load_breast_cancer, load_digits, load_wine, make_classification
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
@@ -120,6 +120,42 @@ def test_does_not_overfit_a_small_noisy_table():
         behind.append(linear.score(X[2000:], y[2000:]) - clf.score(X[2000:], y[2000:]))
         assert clf.score(X[rows], y[rows]) < 0.85
     assert np.mean(behind) < 0.015
+
+
+def test_columns_of_noise_do_not_hide_the_others():
+    X, y = make_classification(1500, 150, n_informative=4, n_redundant=0, random_state=0)
+    train, test = np.arange(300), np.arange(300, 1500)
+    clf = FederateClassifier(adversary_weight=0.0, random_state=0).fit(X[train], y[train])
+    linear, _ = peers(X, y, train, test)
+    # Trees stay several points ahead where 4 of 150 columns matter and 300 rows must tell which; a network that sees
+    # all columns alike is no better than the linear model.
+    assert clf.score(X[test], y[test]) > linear + 0.15
+
+
+def test_twenty_classes():
+    X, y = make_classification(
+        3000, 20, n_informative=10, n_redundant=0, n_classes=20, n_clusters_per_class=1, random_state=0
+    )
+    linear = make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000)).fit(X[:2000], y[:2000])
+    clf = FederateClassifier(adversary_weight=0.0, random_state=0).fit(X[:2000], y[:2000])
+    assert clf.score(X[2000:], y[2000:]) > linear.score(X[2000:], y[2000:]) + 0.05
+
+
+@pytest.mark.parametrize(
+    ("n_classes", "settings", "sizes"),
+    [
+        (10, {}, (100, 50)),
+        (11, {}, (256, 128)),
+        (11, {"encoder": "mlp"}, (100, 50)),
+        (11, {"encoder_hidden_sizes": np.array([7, 5])}, (7, 5)),
+    ],
+)
+def test_widths_of_hidden_layers(n_classes, settings, sizes):
+    X, _ = noisy(60)
+    clf = FederateClassifier(adversary_weight=0.0, max_epochs=1, **settings).fit(X, np.arange(60) % n_classes)
+    encoder = clf.net_.module_.encoder
+    layers = getattr(encoder, "hidden", encoder)
+    assert (layers[0].out_features, layers[3].out_features) == sizes
 
 
 @pytest.mark.parametrize(

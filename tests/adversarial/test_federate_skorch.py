@@ -394,4 +394,4 @@ def test_idle_parameter_raises(data, settings, named):
 def test_default_given_outright_is_not_idle(data):
     fit(data, channel="codes", n_components=1, max_epochs=1)  # a code is one value
     fit(data, channel="codes", n_components=None, norm="l1", calibration="exact", max_epochs=1)
-    fit(data, encoder=Encoder, encoder_hidden_sizes=[100, 50], max_epochs=1)
+    fit(data, encoder=Encoder, encoder_hidden_sizes="auto", classifier_hidden_sizes=[], max_epochs=1)
