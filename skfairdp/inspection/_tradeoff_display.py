@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from skfairdp.inspection._display_style import COLOUR_MAP, COLOURS, AxesDisplay, label_points
 from skfairdp.model_selection import Metric, Results, undominated_rows
@@ -12,7 +13,8 @@ from skfairdp.model_selection import Metric, Results, undominated_rows
 class TradeoffDisplay(AxesDisplay):
     """Candidates by accuracy and fairness, the front that none of them beats, and the one a rule chose.
 
-    Make it with :meth:`from_cv_results` (a search) or :meth:`from_table` (any table of methods).
+    Make it with :meth:`from_estimator` (the curve of a fitted :class:`~skfairdp.postprocessing.FairPrivateClassifier`),
+    :meth:`from_cv_results` (a search) or :meth:`from_table` (any table of methods).
 
     Parameters
     ----------
@@ -71,6 +73,33 @@ class TradeoffDisplay(AxesDisplay):
         self.shown = np.isfinite(accuracy.score) & np.isfinite(fairness.score)
         self.front = np.zeros(len(self.shown), dtype=bool)
         self.front[self.shown] = undominated_rows(np.column_stack([accuracy.score, fairness.score])[self.shown])
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, *, ax: Any = None) -> "TradeoffDisplay":
+        """Draw the whole trade-off of one fit, with intervals of the gap and the point that was taken.
+
+        Parameters
+        ----------
+        estimator : FairPrivateClassifier
+            Fitted with sensitive features.
+        ax : matplotlib Axes or None
+            Where to draw; ``None`` makes a new figure.
+
+        Returns
+        -------
+        TradeoffDisplay
+        """
+        check_is_fitted(estimator, "tradeoff_")
+        table = estimator.tradeoff_
+        fairness = next((name for name in table.columns if name.endswith("_gap")), None)
+        if fairness is None:
+            raise ValueError("estimator has no trade-off to draw: it was fitted without sensitive_features.")
+        display = cls(
+            *(Results(table, None).metric(name) for name in ("accuracy", fairness)),
+            chosen=int(np.flatnonzero(table["strength"] == estimator.strength_)[0]),
+            interval=tuple(table[f"{fairness}_{end}"].to_numpy() for end in ("lower", "upper")),
+        )
+        return display.plot(ax=ax)
 
     @classmethod
     def from_cv_results(

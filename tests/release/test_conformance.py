@@ -12,6 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skfairdp import (
+    FairPrivateClassifier,
     FederateClassifier,
     GaussianPrivatizer,
     LaplacePrivatizer,
@@ -70,6 +71,10 @@ def federate(**params):
     return FederateClassifier(epsilon=2.0, adversary_weight=0, max_epochs=2, **params)
 
 
+def fair_private(**params):
+    return FairPrivateClassifier(LogisticRegression(), epsilon=2.0, **params)
+
+
 class EncoderHalf(Case):
     """What ``split`` cuts off for the device: it comes fitted, and its ``fit`` and its clone are itself."""
 
@@ -88,6 +93,8 @@ CASES = [
     Case("federate, predicting", federate, "predict_proba", {"epsilon": 900.0}),
     Case("codes", lambda: federate(channel="codes"), "transform", {"epsilon": 900.0, "channel": "laplace"}),
     EncoderHalf("federate, encoder half", FederateEncoder, "transform"),
+    Case("answers", fair_private, "predict", {"epsilon": 900.0, "max_gap": 0.5}),
+    Case("answers, probabilities", fair_private, "predict_proba", {"epsilon": 900.0, "fairness": None}),
     Case("pate, soft", lambda: PATEClassifier(LogisticRegression(), n_teachers=5, epsilon=2.0)),
     Case("pate, hard", lambda: PATEClassifier(LogisticRegression(), n_teachers=5, epsilon=2.0, labels="hard")),
     Case(
