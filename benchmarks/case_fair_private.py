@@ -1,4 +1,4 @@
-"""Speed of FairPrivateClassifier: against fairlearn's reduction with the same trees, and over training the trees alone."""
+"""Speed of FairPrivateClassifier: against fairlearn's reduction with the same trees, and over training them alone."""
 
 import warnings
 

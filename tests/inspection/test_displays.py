@@ -11,7 +11,8 @@ from matplotlib.collections import LineCollection, PathCollection
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
 
-from skfairdp import RelaxationThreshold
+from skfairdp import FairPrivateClassifier, RelaxationThreshold
+from skfairdp.datasets import make_biased_classification
 from skfairdp.exceptions import UndefinedGroupMetricWarning
 from skfairdp.inspection import (
     GroupRatesDisplay,
@@ -89,6 +90,21 @@ def test_tradeoff_labels_do_not_hide_each_other():
     assert [text.get_text() for text in texts][3:] == ["pate�", "a name that is far too …"]
     for one, other in itertools.combinations([text.get_window_extent() for text in texts], 2):
         assert not one.overlaps(other)
+
+
+@pytest.mark.parametrize("fairness", ["equal_opportunity", "demographic_parity"])
+def test_tradeoff_of_an_estimator_shows_its_curve(fairness):
+    data = make_biased_classification(n_samples=2000, label_bias=0.3, random_state=0)
+    clf = FairPrivateClassifier(LogisticRegression(), fairness=fairness, random_state=0)
+    clf.fit(data.data, data.target, sensitive_features=data.sensitive_features)
+    display = TradeoffDisplay.from_estimator(clf)
+    gaps = clf.tradeoff_[display.fairness.name]
+    assert np.array_equal(display.fairness.value, gaps)
+    assert clf.tradeoff_["strength"][display.chosen] == clf.strength_
+    assert (display.interval[0] <= gaps).all()
+    plain = FairPrivateClassifier(LogisticRegression(), fairness=None).fit(data.data, data.target)
+    with pytest.raises(ValueError, match="no trade-off to draw"):
+        TradeoffDisplay.from_estimator(plain)
 
 
 def test_displays_draw_where_they_are_told():

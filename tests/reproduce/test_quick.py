@@ -94,6 +94,14 @@ def test_federate_adult_guide(data_home, tmp_path):
     assert (tmp_path / "federate_adult.svg").exists()
 
 
+def test_fair_private_guide(data_home, tmp_path):
+    frame = quick("fair-private-guide", tmp_path).set_index("method")
+    plain, fair = (frame.loc[name, "results"] for name in ("trees", "fair private trees"))
+    assert abs(fair[0]["accuracy"] - plain[0]["accuracy"]) < 1.2
+    assert all(line["bound"] - line["expected"] < 0.1 for line in fair)
+    assert min(line["accuracy"] for line in fair) > frame["largest_class"].iloc[0] - 0.01
+
+
 def test_pate_guide(data_home, tmp_path):
     frame = quick("pate-guide", tmp_path)
     lines = lines_of(frame, "labels")

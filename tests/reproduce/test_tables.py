@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchmarks.reproduce import dpnr, federate_guide, federate_paper, ome, pate_guide, pate_paper
+from benchmarks.reproduce import dpnr, fair_private_guide, federate_guide, federate_paper, ome, pate_guide, pate_paper
 from benchmarks.reproduce._experiment import FILES, experiment_of, reproduce
 from benchmarks.reproduce._journal import Journal, key_of
 from benchmarks.reproduce._tables import NOTHING, PLUS_MINUS, frame_of, markdown, number, spread, write_tables
@@ -223,6 +223,24 @@ def test_federate_guide_table(tmp_path):
     assert line["leakage − majority"].replace(PLUS_MINUS, " ± ") == "1.0 ± 0.0"
     federate_guide.figures(frame, tmp_path)
     assert (tmp_path / "federate_adult.svg").exists()
+
+
+def test_fair_private_guide_tables(tmp_path):
+    def row(method, seed, *results):
+        cell = {"data": "adult", "method": method, "seed": seed}
+        shares = {"majority": 67.0, "largest_class": 75.0, "fit_seconds": 4.0}
+        return {"cell": cell, "result": {"results": list(results), **shares}}
+
+    line = {"tpr_gap": 1.0, "leakage": 67.5}
+    private = {**line, "accuracy": 85.0, "epsilon": 4.0, "expected": 84.9, "bound": 84.95}
+    rows = [row("fair private trees", seed, private) for seed in range(2)]
+    rows += [row("trees", seed, {**line, "accuracy": 86.0 + seed, "epsilon": math.inf}) for seed in range(2)]
+    table = fair_private_guide.tables(frame_of(rows))["adult"].set_index("method")
+    assert table.loc["trees", "accuracy"].replace(PLUS_MINUS, " ± ") == "86.50 ± 0.50"
+    assert table.loc["fair private trees", "bound − expected"] == "0.050"
+    assert table.loc["fair private trees", "leakage − majority"].replace(PLUS_MINUS, " ± ") == "0.5 ± 0.0"
+    fair_private_guide.figures(frame_of(rows), tmp_path)
+    assert (tmp_path / "fair_private_adult.svg").exists()
 
 
 def pate_cell(k, seed, postprocess="affine", data="Bank", student="logistic"):
