@@ -191,9 +191,9 @@ def _fitted(estimator: Any, X: Any, y: np.ndarray, weight: np.ndarray | None, se
 
 
 def _aligned(model: Any, X: Any, labels: np.ndarray) -> np.ndarray:
-    """Return probabilities with one column per label, 0 for labels that the model has not seen."""
+    """Return probabilities with one column per label, in their order; 0 for labels that the model has not seen."""
     found = np.asarray(model.predict_proba(X), dtype=float)
-    if len(model.classes_) == len(labels):
+    if np.array_equal(model.classes_, labels):
         return found
     every = np.zeros((len(found), len(labels)))
     every[:, np.searchsorted(labels, model.classes_)] = found

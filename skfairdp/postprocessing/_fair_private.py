@@ -125,7 +125,8 @@ class FairPrivateClassifier(ReleaseMixin, MetaEstimatorMixin, ClassifierMixin, S
     ``fit``: measure it on rows of your own.
 
     A fitted object keeps the out-of-fold beliefs, labels and groups in memory for :meth:`set_max_gap` and
-    :meth:`frontier`. They are not in its pickles and copies, which hold no training rows.
+    :meth:`frontier`. They are not in its pickles and copies, which hold no training rows beyond what the estimator
+    itself keeps (nearest neighbours keep all of theirs).
 
     References
     ----------
@@ -295,7 +296,7 @@ class FairPrivateClassifier(ReleaseMixin, MetaEstimatorMixin, ClassifierMixin, S
         if self.estimator is None:
             raise ValueError("cv='prefit' takes a fitted estimator; estimator is None.")
         check_is_fitted(self.estimator)
-        known = np.asarray(self.estimator.classes_)
+        known = np.unique(self.estimator.classes_)
         unknown = np.setdiff1d(labels, known)
         if len(unknown):
             raise ValueError(

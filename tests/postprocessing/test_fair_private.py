@@ -319,6 +319,23 @@ def test_prefit_estimators_are_taken_as_they_are():
         FairPrivateClassifier(LogisticRegression(), cv="prefit").fit(rows, y, sensitive_features=z)
 
 
+class Reversed(LogisticRegression):
+    """A fitted model whose classes are not sorted."""
+
+    def fit(self, X, y):
+        super().fit(X, y)
+        self.classes_ = self.classes_[::-1]
+        return self
+
+    def predict_proba(self, X):
+        return super().predict_proba(X)[:, ::-1]
+
+
+def test_prefit_classes_in_any_order():
+    clf = FairPrivateClassifier(Reversed().fit(X, Y), epsilon=math.inf, cv="prefit", fairness=None).fit(X, Y)
+    assert np.array_equal(clf.predict(X), LogisticRegression().fit(X, Y).predict(X))
+
+
 def test_search_with_routed_groups():
     with config_context(enable_metadata_routing=True):
         search = GridSearchCV(
