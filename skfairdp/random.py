@@ -230,7 +230,9 @@ def clone_with_seed(estimator: Any, seed: int, *, overwrite: bool = False) -> An
         for name, value in copy.get_params().items()
         if (name == "random_state" or name.endswith("__random_state")) and (overwrite or value is None)
     ]
-    return copy.set_params(**dict.fromkeys(names, seed))
+    if names:
+        copy.set_params(**dict.fromkeys(names, seed))
+    return copy
 
 
 def _seed_fingerprint(seed_sequence: np.random.SeedSequence) -> str:

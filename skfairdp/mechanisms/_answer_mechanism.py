@@ -78,8 +78,8 @@ class AnswerMechanism(CodeMechanism):
         """
         if self.spread == 0:  # everybody gets the same answer
             return np.ones(utilities.shape)
-        floors, ceilings = (np.array(ends, dtype=float) for ends in (self.floors, self.ceilings))
-        given = fill_greedily(utilities, (ceilings - floors) / self.spread)
+        room = np.array([(high - low) / self.spread for low, high in zip(self.floors, self.ceilings)])
+        given = fill_greedily(utilities, room)
         return np.where(np.isfinite(utilities).all(axis=1, keepdims=True), given, np.nan)
 
     def probabilities(self, utilities: np.ndarray) -> np.ndarray:
@@ -180,8 +180,9 @@ def best_answers(
     tried = {
         subset: _value_of_subset(utilities, weight, subset, ratio) for subset in _subsets(utilities, weight, ratio)
     }
-    # Of equally good subsets the smallest: it tells least.
-    subset = max(tried, key=lambda s: (tried[s], -len(s)))
+    # Of subsets that are equally good, but for rounding, the smallest: it tells least.
+    best = max(tried.values()) - 1e-12 * max(float(np.abs(utilities).max()), 1e-300)
+    subset = min((s for s in tried if tried[s] >= best), key=lambda s: (len(s), -tried[s]))
     shares: Sequence[Any] = [response_floor(len(subset), epsilon) if a in subset else 0 for a in range(n_answers)]
     value = bound = tried[subset]
     if search_floors and n_answers > 2:
@@ -190,7 +191,7 @@ def best_answers(
             shares, value = floors.tolist(), found
     if len(subset) == 1 and value == tried[subset]:
         everybody = tuple(_TOTAL * (a in subset) for a in range(n_answers))
-        return AnswerMechanism(everybody, everybody, 0.0), value, bound
+        return AnswerMechanism(everybody, everybody, 0.0), value, max(bound, value)
     return AnswerMechanism(*integer_weights(shares, epsilon)), value, max(bound, value)
 
 

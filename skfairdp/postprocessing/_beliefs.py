@@ -18,6 +18,8 @@ from skfairdp.random import clone_with_seed
 
 #: Rows that a group needs in a class to be learned there; a model cannot tell a group from fewer.
 LEAST_ROWS = 10
+#: Beliefs are rounded to this many digits, and may lie outside of 0 and 1 by no more than the rounding of arithmetic.
+_DIGITS, _ROUNDING = 9, 1e-6
 #: Stands for the rows of all classes.
 ANY_CLASS = -1
 
@@ -179,6 +181,11 @@ def _believe_fold(model: BeliefModel, rows: TrainingRows, train: np.ndarray, tes
 
 
 def _fitted(estimator: Any, X: Any, y: np.ndarray, weight: np.ndarray | None, seed: int) -> Any:
+    if len(np.unique(y)) < 2:
+        raise ValueError(
+            f"y: a fold is trained on rows of one class, {y[0]!r}, because others have too few rows. Give at least as "
+            "many rows of every class as there are folds (cv)."
+        )
     model = clone_with_seed(estimator, seed)
     if weight is None:
         return model.fit(X, y)
@@ -192,9 +199,20 @@ def _fitted(estimator: Any, X: Any, y: np.ndarray, weight: np.ndarray | None, se
 
 def _aligned(model: Any, X: Any, labels: np.ndarray) -> np.ndarray:
     """Return probabilities with one column per label, in their order; 0 for labels that the model has not seen."""
+    name, classes = type(model).__name__, getattr(model, "classes_", None)
+    if classes is None or not np.isin(classes, labels).all():
+        raise ValueError(f"{name} must have the classes that it was trained with as classes_; it has {classes!r}.")
     found = np.asarray(model.predict_proba(X), dtype=float)
-    if np.array_equal(model.classes_, labels):
+    if found.ndim != 2 or found.shape[1] != len(classes):
+        raise ValueError(
+            f"predict_proba of {name} must give a column for each of {len(classes)} classes; got shape {found.shape}."
+        )
+    if ((found < -_ROUNDING) | (found > 1 + _ROUNDING)).any():
+        raise ValueError(f"predict_proba of {name} must give probabilities; got values outside of 0 and 1.")
+    # The last digits of a sum over threads are not the same twice, and must not decide anything.
+    found = np.round(found, _DIGITS)
+    if np.array_equal(classes, labels):
         return found
     every = np.zeros((len(found), len(labels)))
-    every[:, np.searchsorted(labels, model.classes_)] = found
+    every[:, np.searchsorted(labels, classes)] = found
     return every

@@ -22,7 +22,10 @@ from skfairdp.postprocessing._beliefs import ANY_CLASS, Beliefs
 
 FAIRNESS = ("equal_opportunity", "equalized_odds", "demographic_parity")
 #: Variables of a linear program at most; it would take too long with more.
-_MOST_VARIABLES = 6_000
+_MOST_VARIABLES = 12_000
+_ROUNDS = 4
+#: A multiplier of 1 gives up all accuracy for a gap of 1; no gap is worth more.
+_LARGEST_MULTIPLIER = 1.0
 
 
 @dataclass(frozen=True)
@@ -140,22 +143,40 @@ def solve_multipliers(
     weight = weight / weight.sum()
     n, n_classes = beliefs.classes.shape
     most = _MOST_VARIABLES // (1 if n_classes == 2 else n_classes)
+    shares = cell_shares(beliefs, rates, weight)
     if n <= most:
-        return _dual_solution(beliefs, rates, columns, slack, -offsets, weight, cell_shares(beliefs, rates, weight))
+        return _dual_solution(beliefs, rates, columns, slack, -offsets, weight, shares)
     sample = np.random.default_rng(seed).choice(n, most, replace=False)
     part, part_weight = beliefs.take(sample), weight[sample] / weight[sample].sum()
     part_shares = cell_shares(part, rates, part_weight)
     found = _dual_solution(part, rates, columns, slack, -offsets, part_weight, part_shares)
-    # Then all rows: those whose answer is clear keep it, and the program is about the others.
-    shares = cell_shares(beliefs, rates, weight)
-    utilities = beliefs.classes - adjustments(beliefs, rates, ratio_or_zero(found, shares))
-    ranked = np.partition(utilities, n_classes - 2, axis=1)
-    order = np.argpartition(ranked[:, -1] - ranked[:, -2], most)
-    open_rows, clear = order[:most], order[most:]
-    answers, settled = utilities[clear].argmax(axis=1), beliefs.take(clear)
-    kept = [(weight[clear] * (answers == rate.answer)) @ settled.joint(rate.given) for rate in rates]
-    target = -offsets - ratio_or_zero(np.array(kept), shares)
-    return _dual_solution(beliefs.take(open_rows), rates, columns, slack, target, weight[open_rows], shares)
+    # Then all rows: those whose answer is clear keep it, and the program is about the others. If the answers of clear
+    # rows change all the same, once more from there; of all that was found, what makes the rates most equal is taken.
+    tried = []
+    for _ in range(_ROUNDS):
+        utilities = beliefs.classes - adjustments(beliefs, rates, ratio_or_zero(found, shares))
+        answers = utilities.argmax(axis=1)
+        told = [(weight * (answers == rate.answer)) @ beliefs.joint(rate.given) for rate in rates]
+        believed = ratio_or_zero(np.array(told), shares) + offsets
+        tried.append((_largest_gap(believed, columns, slack), found))
+        ranked = np.partition(utilities, n_classes - 2, axis=1)
+        order = np.argpartition(ranked[:, -1] - ranked[:, -2], most)
+        open_rows, clear = order[:most], order[most:]
+        opened = beliefs.take(open_rows)
+        told = [(weight[open_rows] * (answers[open_rows] == r.answer)) @ opened.joint(r.given) for r in rates]
+        target = ratio_or_zero(np.array(told), shares) - believed
+        found = _dual_solution(opened, rates, columns, slack, target, weight[open_rows], shares)
+        moved = beliefs.classes[clear] - adjustments(beliefs.take(clear), rates, ratio_or_zero(found, shares))
+        if np.array_equal(moved.argmax(axis=1), answers[clear]):
+            return found
+    return min(tried, key=lambda one: one[0])[1]
+
+
+def _largest_gap(values: np.ndarray, columns: np.ndarray, slack: np.ndarray) -> float:
+    """Return the largest difference of a rate between two groups of a column, among rates that have a slack."""
+    known = np.where(np.isfinite(slack), values, np.nan)
+    found = [row[columns == column] for row in known for column in np.unique(columns)]
+    return max((float(np.nanmax(row) - np.nanmin(row)) for row in found if np.isfinite(row).any()), default=0.0)
 
 
 def ratio_or_zero(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
@@ -174,7 +195,8 @@ def _dual_solution(
 ) -> np.ndarray:
     """Solve the linear program for some rows: their rates minus the middle of each column are the target, up to slack.
 
-    Without a solution, all multipliers are 0.
+    A rate may miss its target by more than the slack at a price of ``_LARGEST_MULTIPLIER``, which no multiplier can
+    then exceed; so there is always a solution.
     """
     n, n_classes = beliefs.classes.shape
     # With two classes one variable per row is enough: the probability of the second answer.
@@ -182,9 +204,10 @@ def _dual_solution(
     gain = beliefs.classes[:, 1] - beliefs.classes[:, 0] if free == 1 else beliefs.classes.ravel()
     known = np.argwhere(np.isfinite(slack))
     middles = {pair: k for k, pair in enumerate(sorted({(r, columns[g]) for r, g in known}))}
-    # One row for each rate: rate - middle - deviation = target, where |deviation| <= slack.
+    # One row for each rate: rate - middle - deviation - miss = target, where |deviation| <= slack.
     dense = np.zeros((len(known), n * free))
-    rest = np.zeros((len(known), len(middles) + len(known)))
+    eye = np.eye(len(known))
+    rest = np.hstack([np.zeros((len(known), len(middles))), -eye, -eye, eye])  # middles, deviations, misses both ways
     wanted = target[known[:, 0], known[:, 1]]
     for k, (r, g) in enumerate(known):
         part = weight * beliefs.joint(rates[r].given)[:, g] / shares[r, g]
@@ -196,7 +219,6 @@ def _dual_solution(
             dense[k] = -part
             wanted[k] -= part.sum()
         rest[k, middles[r, columns[g]]] = -1.0
-        rest[k, len(middles) + k] = -1.0
     equal = [sparse.hstack([sparse.csr_array(dense), sparse.csr_array(rest)])]
     sums = [wanted]
     if free > 1:
@@ -204,17 +226,21 @@ def _dual_solution(
         equal.append(sparse.hstack([one_answer, sparse.csr_array((n, rest.shape[1]))]))
         sums.append(np.ones(n))
     slacks = slack[known[:, 0], known[:, 1]]
-    lower = np.concatenate([np.zeros(n * free), np.full(len(middles), -1.0), -slacks])
-    upper = np.concatenate([np.ones(n * free), np.full(len(middles), 2.0), slacks])
+    n_misses = 2 * len(known)
+    lower = np.concatenate([np.zeros(n * free), np.full(len(middles), -np.inf), -slacks, np.zeros(n_misses)])
+    upper = np.concatenate([np.ones(n * free), np.full(len(middles), np.inf), slacks, np.full(n_misses, np.inf)])
+    prices = np.zeros(rest.shape[1])
+    prices[-n_misses:] = _LARGEST_MULTIPLIER
     solved = linprog(
-        np.concatenate([-gain * np.repeat(weight, free), np.zeros(rest.shape[1])]),
+        np.concatenate([-gain * np.repeat(weight, free), prices]),
         A_eq=sparse.vstack(equal).tocsr(),
         b_eq=np.concatenate(sums),
         bounds=np.column_stack([lower, upper]),
         method="highs",
         options={"presolve": False},  # with few dense rows it takes longer than all the rest
     )
+    if solved.status != 0:
+        raise RuntimeError(f"the linear program of the fairness multipliers was not solved: {solved.message}")
     multipliers = np.zeros(slack.shape)
-    if solved.status == 0:
-        multipliers[known[:, 0], known[:, 1]] = -solved.eqlin.marginals[: len(known)]
+    multipliers[known[:, 0], known[:, 1]] = -solved.eqlin.marginals[: len(known)]
     return multipliers

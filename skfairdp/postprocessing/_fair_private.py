@@ -3,6 +3,7 @@
 import math
 import warnings
 from collections.abc import Iterable
+from copy import deepcopy
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -20,18 +21,19 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, c
 
 from skfairdp._base import SkfairdpEstimator, restored_on_failure
 from skfairdp._sklearn import HasMethods, Interval, StrOptions, check_sample_weight, fit_context, safe_indexing
-from skfairdp._validation import check_epsilon, check_sensitive_features
+from skfairdp._validation import check_epsilon, check_number, check_sensitive_features
 from skfairdp.accounting import PrivacyGuarantee
 from skfairdp.exceptions import MissingSensitiveFeaturesWarning, SmallGroupWarning
 from skfairdp.postprocessing._beliefs import LEAST_ROWS, BeliefModel, TrainingRows, cross_fit
 from skfairdp.postprocessing._fair_multipliers import FAIRNESS, adjustments, conditions_of, rates_of
 from skfairdp.postprocessing._tradeoff_curve import Groups, TradeoffCurve, choose_point
 from skfairdp.random import RandomState, training_and_noise_streams
-from skfairdp.release import ReleaseMixin, find_mixed_rows, without_protection
+from skfairdp.release import ReleaseMixin, find_mixed_rows, steps_that_mix_rows, without_protection
 
 _COVERS = "the released answer and everything computed from it alone"
 _DOES_NOT_COVER = (
     "a second release of the same record: two calls cost twice",
+    "an error that the estimator raises about a record: it tells that the record has a value which is refused",
     "the training rows: the inner models and the multipliers have learned from them without noise",
     "a model that lets records show through others: it was tried on training rows, and changing one record left the "
     "others as they were",
@@ -98,6 +100,8 @@ class FairPrivateClassifier(ReleaseMixin, MetaEstimatorMixin, ClassifierMixin, S
     tradeoff_ : DataFrame
         The curve: ``strength``, ``accuracy``, the gap under its own name (``tpr_gap``, ...), and 95 % intervals, of
         released answers on rows that the models have not seen.
+    epsilon_, max_gap_ : float
+        What the mechanism was made for: the parameters, until :meth:`set_epsilon` or :meth:`set_max_gap` is called.
     strength_ : float
         The point of the curve that was taken: 0 is the plain classifier, 1 makes rates equal if the beliefs are right.
     multipliers_ : DataFrame
@@ -233,16 +237,21 @@ class FairPrivateClassifier(ReleaseMixin, MetaEstimatorMixin, ClassifierMixin, S
         beliefs = cross_fit(model, rows, folds, training.seed(), self.n_jobs)
         if not np.isfinite(beliefs.classes).all():
             raise ValueError(f"estimator: predict_proba of {type(model.class_model).__name__} gives nan or infinity.")
+        if not all(np.isfinite(groups).all() for groups in beliefs.groups.values()):
+            inner = type(model.group_model).__name__
+            raise ValueError(f"group_estimator: predict_proba of {inner} gives nan or infinity.")
         self._model = model.fit(rows, training.seed())
-        self._mixed_batch = _find_mixed_records(model, rows, training.generator)
+        self._mixing = _mixed_records(model, rows, training.generator)
         groups = Groups(rows.groups, rows.n_groups) if self._fairness else None
         self._curve = TradeoffCurve(beliefs, rows.y, groups, self._rates, weight, training.generator)
         self._prices = self._curve.prices
         labels = [f"{name}={label}" for name, known in names.items() for label in known]
+        if len(set(labels)) < len(labels):  # 1 and "1"
+            labels = [f"{name}={label!r}" for name, known in names.items() for label in known]
         rate_names = pd.Index([rate.describe(rows.labels) for rate in self._rates], name="rate")
         self.multipliers_ = pd.DataFrame(self._curve.multipliers, index=rate_names, columns=labels)
         self._stream = noise
-        self._take_point(epsilon)
+        self._take_point(epsilon, self.max_gap)
         self.training_privacy_ = _price_of_training(model)
         self._warn_of_surprises()
         return self
@@ -257,6 +266,8 @@ class FairPrivateClassifier(ReleaseMixin, MetaEstimatorMixin, ClassifierMixin, S
         check_consistent_length(X, y)
         y = column_or_1d(y, warn=True)
         assert_all_finite(y, input_name="y")
+        if pd.isna(y).any():
+            raise ValueError(f"y has missing values, the first at row {int(np.argmax(pd.isna(y)))}. Drop these rows.")
         check_classification_targets(y)
         weight = None
         if sample_weight is not None:
@@ -312,12 +323,14 @@ class FairPrivateClassifier(ReleaseMixin, MetaEstimatorMixin, ClassifierMixin, S
         group_estimator = self.group_estimator
         if group_estimator is None:
             group_estimator = trees if prefit else estimator
+        if prefit:
+            estimator = deepcopy(estimator)  # what the user trains it on later must not reach this one
         model = BeliefModel(estimator, group_estimator, conditions, prefit)
         seed = training.seed()
         # Folds hold equal shares of every class in every group, as far as there are enough rows.
         strata = rows.y.copy()
         for column, n_groups in enumerate(rows.n_groups):
-            strata = strata * n_groups + rows.groups[:, column]  # type: ignore[index]
+            strata = np.unique(strata * n_groups + rows.groups[:, column], return_inverse=True)[1]  # type: ignore[index]
         n_folds = 3 if prefit else self.cv
         if isinstance(n_folds, Integral):
             if n_folds < 2 or n_folds > len(rows):
@@ -332,9 +345,13 @@ class FairPrivateClassifier(ReleaseMixin, MetaEstimatorMixin, ClassifierMixin, S
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="The least populated class", category=UserWarning)
             folds = list(splitter.split(np.zeros((len(rows), 1)), strata))
+        folds = [(np.arange(len(rows))[train], np.arange(len(rows))[test]) for train, test in folds]
         tested = np.sort(np.concatenate([test for _, test in folds]))
         if not np.array_equal(tested, np.arange(len(rows))):
-            raise ValueError("cv must test every row once; this splitter leaves rows out or tests them twice.")
+            raise ValueError(
+                f"cv must test every row once, of the {len(rows)} whose weight is positive; this splitter leaves rows "
+                "out or tests them twice."
+            )
         return model, folds
 
     def _as_estimator_likes(self, X: Any, *, reset: bool) -> Any:
@@ -343,28 +360,28 @@ class FairPrivateClassifier(ReleaseMixin, MetaEstimatorMixin, ClassifierMixin, S
             return indexable(X)[0]
         if hasattr(X, "columns"):
             validate_data(self, X, skip_check_array=True, reset=reset)
+            if reset and self.estimator is None:
+                _refuse_text_columns(X)
             return X
         formats = ("csr",) if get_tags(self).input_tags.sparse else False
         return validate_data(self, X, reset=reset, dtype=None, accept_sparse=formats, ensure_all_finite=False)
 
     # -- the point of the curve ---------------------------------------------------------------------------------------
 
-    def _take_point(self, epsilon: float) -> None:
+    def _take_point(self, epsilon: float, max_gap: float | None) -> None:
         """Choose a point of the curve and seal its mechanism."""
-        if math.isfinite(epsilon) and self._mixed_batch is not None:
+        if math.isfinite(epsilon) and self._mixing:
             raise ValueError(
-                f"estimator mixes records: changing one of {self._mixed_batch} changed what it believes about the "
-                "others (or it draws at random), so that a record could be seen through other records and no epsilon "
-                "would hold."
+                f"estimator mixes records: {self._mixing}. A record could be seen through other records, and no "
+                "epsilon would hold."
             )
         curve = self._curve
         table = curve.table(epsilon)
-        point = choose_point(table, curve.majority(), self.max_gap, self.relaxation)
-        self.strength_ = float(table["strength"][point])
-        mechanism = curve.best_mechanism(epsilon, self.strength_, tuple(self.classes_.tolist()))
-        self._posterior = curve.posterior(mechanism.probabilities(curve.utilities(self.strength_)))
-        self.tradeoff_ = self._named(table)
-        self._epsilon = epsilon  # set_params may change the parameter, but not what was fitted
+        strength = float(table["strength"][choose_point(table, curve.majority(), max_gap, self.relaxation)])
+        mechanism = curve.best_mechanism(epsilon, strength, tuple(self.classes_.tolist()))
+        self._posterior = curve.posterior(mechanism.probabilities(curve.utilities(strength)))
+        self.tradeoff_, self.strength_ = self._named(table), strength
+        self.epsilon_, self.max_gap_ = epsilon, max_gap
         self._seal(mechanism, self._stream, covers=_COVERS, does_not_cover=_DOES_NOT_COVER)
 
     def _named(self, table: pd.DataFrame) -> pd.DataFrame:
@@ -373,12 +390,12 @@ class FairPrivateClassifier(ReleaseMixin, MetaEstimatorMixin, ClassifierMixin, S
         return table.rename(columns={"gap": name, "gap_lower": f"{name}_lower", "gap_upper": f"{name}_upper"})
 
     def set_max_gap(self, max_gap: float | None) -> "FairPrivateClassifier":
-        """Move along the curve, without training anything again.
+        """Move along the curve, without training anything again; the parameters stay as they are.
 
         Parameters
         ----------
         max_gap : float or None
-            As the parameter, which it replaces; None goes back to ``relaxation``.
+            As the parameter; None takes the fairest answers within ``relaxation``.
 
         Returns
         -------
@@ -387,31 +404,31 @@ class FairPrivateClassifier(ReleaseMixin, MetaEstimatorMixin, ClassifierMixin, S
         curve = self._kept_curve("set_max_gap")
         if not curve.rates:
             raise ValueError("set_max_gap needs groups: this estimator was fitted without sensitive_features.")
-        if max_gap is not None and not 0 <= max_gap <= 1:
-            raise ValueError(f"max_gap must be between 0 and 1, or None; got {max_gap!r}.")
-        self.max_gap = max_gap
-        self._take_point(self._epsilon)
-        self._warn_of_surprises()
-        return self
+        if max_gap is not None:
+            max_gap = check_number(max_gap, "max_gap", "between 0 and 1, or None", lambda gap: 0 <= gap <= 1)
+        return self._move(self.epsilon_, max_gap)
 
     def set_epsilon(self, epsilon: float) -> "FairPrivateClassifier":
-        """Take the best mechanism of another epsilon, without training anything again.
+        """Take the best mechanism of another epsilon, without training anything again; the parameters stay as they are.
 
         Answers that were released before keep the price that they had.
 
         Parameters
         ----------
         epsilon : float
-            As the parameter, which it replaces.
+            As the parameter.
 
         Returns
         -------
         self : FairPrivateClassifier
         """
         self._kept_curve("set_epsilon")
-        self._take_point(check_epsilon(epsilon))
-        self.epsilon = epsilon
-        self._warn_of_surprises()
+        return self._move(check_epsilon(epsilon), self.max_gap_)
+
+    def _move(self, epsilon: float, max_gap: float | None) -> "FairPrivateClassifier":
+        with restored_on_failure(self):
+            self._take_point(epsilon, max_gap)
+            self._warn_of_surprises()
         return self
 
     def frontier(self, epsilons: Iterable[float]) -> pd.DataFrame:
@@ -430,9 +447,9 @@ class FairPrivateClassifier(ReleaseMixin, MetaEstimatorMixin, ClassifierMixin, S
         """
         curve = self._kept_curve("frontier")
         rows = []
-        for epsilon in [check_epsilon(e, name="epsilons") for e in epsilons]:
+        for epsilon in [check_epsilon(e, name="epsilons") for e in np.atleast_1d(np.asarray(epsilons, dtype=object))]:
             table = curve.table(epsilon)
-            chosen = table.iloc[choose_point(table, curve.majority(), self.max_gap, self.relaxation)]
+            chosen = table.iloc[choose_point(table, curve.majority(), self.max_gap_, self.relaxation)]
             mechanism = curve.best_mechanism(epsilon, chosen["strength"], tuple(self.classes_.tolist()))
             figures = curve.judge(mechanism.probabilities(curve.utilities(chosen["strength"])))
             rows.append(
@@ -476,16 +493,16 @@ class FairPrivateClassifier(ReleaseMixin, MetaEstimatorMixin, ClassifierMixin, S
             )
         gap_name = _GAP_NAMES.get(self._fairness or "", "gap")
         gap = self.tradeoff_.loc[self.tradeoff_["strength"] == self.strength_, gap_name].iloc[0]
-        if self.max_gap is not None and not gap <= self.max_gap:
+        if self.max_gap_ is not None and not gap <= self.max_gap_:
             warnings.warn(
-                f"max_gap={self.max_gap:g} was not reached: the smallest {gap_name} on rows that the models have not "
+                f"max_gap={self.max_gap_:g} was not reached: the smallest {gap_name} on rows that the models have not "
                 f"seen is {gap:.3f}.",
                 ConvergenceWarning,
                 stacklevel=5,
             )
         if len(self.mechanism_.answers) == 1:
             warnings.warn(
-                f"everybody is answered {self.mechanism_.answers[0]!r}: at epsilon={self._epsilon:g} no mechanism is "
+                f"everybody is answered {self.mechanism_.answers[0]!r}: at epsilon={self.epsilon_:g} no mechanism is "
                 "more accurate. Raise epsilon, or give features that tell more.",
                 ConvergenceWarning,
                 stacklevel=5,
@@ -562,14 +579,53 @@ def _positive_class(labels: np.ndarray, pos_label: Any) -> int | None:
     return int(found[0])
 
 
-def _find_mixed_records(model: BeliefModel, rows: TrainingRows, generator: np.random.Generator) -> int | None:
-    """Return the size of a batch in which a record shows in the beliefs about others; None if there is none."""
+def _mixed_records(model: BeliefModel, rows: TrainingRows, generator: np.random.Generator) -> str:
+    """Say how a record could be seen in the beliefs about others; empty if no way was found.
+
+    Steps of pipelines are tried by themselves, on made-up rows. All models together are tried on training rows, half of
+    them with missing values if there are any, because that is where functions look at other rows.
+    """
+    for inner in (model.class_model_, *model.group_models_.values()):
+        if reasons := [] if isinstance(inner, np.ndarray) else steps_that_mix_rows(inner):
+            return reasons[0]
 
     def believe(numbers: list[int]) -> np.ndarray:
         beliefs = model.believe(safe_indexing(rows.X, numbers))
         return np.hstack([beliefs.classes, *beliefs.groups.values()])
 
-    return find_mixed_rows(believe, lambda n: generator.integers(len(rows), size=n).tolist(), (3, 67))
+    with_gaps = _rows_with_gaps(rows.X)
+
+    def draw(n: int) -> list[int]:
+        drawn = generator.integers(len(rows), size=n)
+        if len(with_gaps):
+            drawn = np.where(generator.random(n) < 0.5, generator.choice(with_gaps, n), drawn)
+        return drawn.tolist()
+
+    size = find_mixed_rows(believe, draw, (3, 67, 500))
+    if size is None:
+        return ""
+    return f"changing one of {size} changed what it believes about the others (or it draws at random)"
+
+
+def _rows_with_gaps(X: Any) -> np.ndarray:
+    """Return the numbers of rows with a missing value, as far as that can be seen."""
+    if sparse.issparse(X) or _are_documents(X):
+        return np.empty(0, dtype=int)
+    frame = X.to_pandas() if hasattr(X, "to_pandas") else pd.DataFrame(X)
+    return np.flatnonzero(frame.isna().any(axis=1).to_numpy())
+
+
+def _refuse_text_columns(X: Any) -> None:
+    """Refuse columns of text, which the default trees do not take, and say what to do."""
+    frame = X.head(1).to_pandas() if hasattr(X, "to_pandas") else X.head(1)
+    text = [
+        name for name in frame.columns if frame[name].dtype == object or isinstance(frame[name].dtype, pd.StringDtype)
+    ]
+    if text:
+        raise ValueError(
+            f"X: the columns {', '.join(map(repr, text[:5]))} hold text. Make them categories, "
+            f"X.astype({{{text[0]!r}: 'category'}}), or give an estimator that takes text."
+        )
 
 
 def _price_of_training(model: BeliefModel) -> PrivacyGuarantee:

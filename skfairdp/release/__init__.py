@@ -6,4 +6,9 @@ from skfairdp.release._release_mixin import ReleaseMixin, ReleaseTransformerMixi
 __all__ = ["ReleaseMixin", "ReleaseTransformerMixin", "pipeline_guarantee"]
 
 # For other folders of skfairdp; not public.
-from skfairdp.release._pipeline_guarantee import check_public_rows, find_mixed_rows, without_protection
+from skfairdp.release._pipeline_guarantee import (
+    check_public_rows,
+    find_mixed_rows,
+    steps_that_mix_rows,
+    without_protection,
+)

@@ -35,6 +35,7 @@ from skfairdp.accounting import PrivacyGuarantee, ReleaseEvent, as_one_event, co
 _ROWS = ("fitted", "new")
 _LABELS = "the labels y that steps behind the noise were fitted with"
 _LEARNED = "what it learned in fit"
+_MIXES = "mixes rows"
 #: Methods of a pipeline in which its steps are being fitted.
 _FITTING = {"fit", "fit_transform", "fit_predict"}
 #: Transformers of scikit-learn whose ``transform`` looks at all rows together.
@@ -147,6 +148,11 @@ def undone_by(estimator: Any) -> list[str]:
         if fitting:
             reasons += _walk_in_a_row(_steps_before(pipeline, estimator), "fitted").reasons
     return reasons
+
+
+def steps_that_mix_rows(estimator: Any) -> list[str]:
+    """Name the steps of a fitted estimator through which rows show in others, known ones and those found by trial."""
+    return [reason for reason in _walk_steps(estimator, type(estimator).__name__, "new").reasons if _MIXES in reason]
 
 
 def check_public_rows(estimator: Any, X: Any, public: Any) -> None:
@@ -313,7 +319,7 @@ def _mixes_rows(step: Any, name: str) -> list[str]:
     if not hasattr(step, "transform"):
         return []
     if type(step).__name__ in _KNOWN_TO_MIX:
-        return [f"{name} mixes rows: it solves for all of them together"]
+        return [f"{name} {_MIXES}: it solves for all of them together"]
     known = type(step).__module__.split(".")[0] in ("sklearn", "skfairdp")
     if known and not isinstance(step, FunctionTransformer):
         return []
@@ -326,7 +332,7 @@ def _mixes_rows(step: Any, name: str) -> list[str]:
         return [f"nobody has checked that {name} keeps rows apart ({type(step).__name__})"]
     finally:
         _on_trial.reset(trial)
-    return [] if size is None else [f"{name} mixes rows: changing one of {size} changes what comes out for others"]
+    return [] if size is None else [f"{name} {_MIXES}: changing one of {size} changes what comes out for others"]
 
 
 def _tried_on_made_up_rows(step: Any) -> int | None:

@@ -84,6 +84,12 @@ class ReleaseMixin:
         """Check, spend, draw: in this order, so that neither a mistake nor a refusal costs or tells anything."""
         mechanism.check(values)
         guarantee = _as_drawn(guarantee, stream)
+        if guarantee.epsilon < mechanism.event.epsilon and guarantee.delta <= mechanism.event.delta:
+            raise RuntimeError(
+                f"{type(self).__name__} was given another mechanism while it was releasing, in another thread perhaps: "
+                f"its receipt says epsilon={guarantee.epsilon:g}, and the mechanism would spend "
+                f"{mechanism.event.epsilon:g}. Nothing was released; call again."
+            )
         learned = self._learned_in_clear() if _releases_its_own_rows.get() is self else None
         price = price_in_program(self, guarantee, learned, self.__dict__.get("_undone_where_sent_from", ()))
         charge_release(price, source=type(self).__name__)

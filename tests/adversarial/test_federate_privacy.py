@@ -114,5 +114,9 @@ def test_audit_convicts_a_missing_noise_layer(data, monkeypatch):
 def test_audit_convicts_half_the_noise(data):
     clf = fit(data, epsilon=1.5, channel="codes")
     pair = worst_pair(clf, data[0])
-    clf.mechanism_ = code_mechanism(2, 3.0)
-    assert audit_epsilon(clf.transform, *pair, claimed=clf.privacy_, n_trials=20_000, random_state=0).contradicts
+    honest = clf.privacy_
+    clf._seal(code_mechanism(2, 3.0), clf._stream)
+    assert audit_epsilon(clf.transform, *pair, claimed=honest, n_trials=20_000, random_state=0).contradicts
+    clf.privacy_ = honest  # a receipt below its mechanism does not pass at all
+    with pytest.raises(RuntimeError, match="Nothing was released"):
+        clf.transform(data[0])

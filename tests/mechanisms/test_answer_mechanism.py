@@ -198,6 +198,12 @@ def test_greedy_filling_takes_answers_in_order(seed, n_answers):
         assert row[order][:last] == pytest.approx(np.minimum(room[order][:last], 1.0))
 
 
+@pytest.mark.parametrize("epsilon", [0.3, 1.8, 5.0])
+def test_equal_utilities_cost_nothing(epsilon):
+    assert best_answers(np.full((5, 2), 0.1), epsilon)[0].epsilon == 0
+    assert best_answers(np.full((7, 4), -0.3), epsilon)[0].epsilon == 0
+
+
 def test_many_answers_grow_their_subset():
     rng = np.random.default_rng(0)
     utilities = rng.dirichlet(np.full(12, 0.2), size=300)

@@ -1,7 +1,10 @@
 """FairPrivateClassifier: fair on data whose law is known, private by its receipt, and at home in scikit-learn."""
 
+import contextlib
 import math
 import pickle
+import sys
+import threading
 
 import numpy as np
 import pandas as pd
@@ -11,9 +14,11 @@ from scipy import sparse
 from scipy.optimize import linprog
 from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.decomposition import NMF
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, KFold, ShuffleSplit
 from sklearn.naive_bayes import GaussianNB
@@ -40,6 +45,7 @@ from skfairdp.exceptions import (
     PrivacyLeakWarning,
     SmallGroupWarning,
 )
+from skfairdp.mechanisms import AnswerMechanism
 from skfairdp.metrics import tpr_gap_scorer
 
 GAPS = {
@@ -155,7 +161,8 @@ def test_curve_starts_at_the_plain_model_and_has_intervals(fitted):
 def test_moving_along_the_curve_equals_a_new_fit():
     moved = logistic().fit(X, Y, sensitive_features=Z).set_max_gap(0.05).set_epsilon(2.0)
     anew = logistic(max_gap=0.05, epsilon=2.0).fit(X, Y, sensitive_features=Z)
-    assert moved.get_params()["max_gap"] == 0.05
+    assert (moved.max_gap_, moved.epsilon_) == (0.05, 2.0)
+    assert moved.get_params()["max_gap"] is None  # what was asked for, and what a clone is fitted with
     assert moved.strength_ == anew.strength_
     assert moved.mechanism_ == anew.mechanism_
     assert moved.privacy_.epsilon == anew.privacy_.epsilon == 2.0
@@ -267,9 +274,80 @@ def test_estimators_that_mix_records_are_refused():
         clf.set_epsilon(1.0)
     with pytest.raises(ValueError, match="estimator mixes records"):
         FairPrivateClassifier(Centred(), epsilon=1.0, fairness=None).fit(X, Y)
-    mixed = make_pipeline(FunctionTransformer(lambda X: X - X.mean(axis=0)), LogisticRegression())
+
+
+MIXING = {
+    "centres": FunctionTransformer(lambda X: X - X.mean(axis=0)),
+    "centres large batches": FunctionTransformer(lambda X: X - (len(X) > 100) * X.mean(axis=0)),
+    "fills gaps from the row before": FunctionTransformer(lambda X: pd.DataFrame(X).ffill().fillna(0).to_numpy()),
+    "fills gaps by the mean": FunctionTransformer(
+        lambda X: pd.DataFrame(X).fillna(dict(enumerate(np.nanmean(X, axis=0)))).to_numpy()
+    ),
+    "divides by the largest": FunctionTransformer(lambda X: X / (1e-9 + np.nanmax(np.abs(X), axis=0))),
+    "factorises all rows": make_pipeline(FunctionTransformer(np.abs), NMF(2, init="random", random_state=0)),
+}
+
+
+@pytest.mark.parametrize("how", MIXING)
+def test_pipelines_with_a_step_that_mixes_records_are_refused(how):
+    rows = X.copy()
+    if "gaps" in how:
+        rows[np.random.default_rng(0).random(X.shape) < 0.01] = np.nan
+    trees = HistGradientBoostingClassifier(max_iter=10)  # trees hide small shifts of what a step gives them
     with pytest.raises(ValueError, match="estimator mixes records"):
-        FairPrivateClassifier(mixed, epsilon=1.0, fairness=None).fit(X, Y)
+        FairPrivateClassifier(make_pipeline(MIXING[how], trees), epsilon=1.0, fairness=None).fit(rows, Y)
+
+
+def test_forests_that_add_their_trees_in_threads_are_taken():
+    forest = RandomForestClassifier(60, min_samples_leaf=7, n_jobs=2, random_state=0)
+    clf = FairPrivateClassifier(forest, epsilon=3.0, fairness=None).fit(X[:600], Y[:600])
+    assert clf.privacy_.epsilon == 3.0
+
+
+def test_a_change_in_another_thread_never_charges_too_little(fitted):
+    clf = logistic(epsilon=0.5, fairness=None).fit(X[:300], Y[:300])
+    charged, stop = [], threading.Event()
+    true = clf._let_out
+
+    def watched(values, mechanism, stream, guarantee):
+        released = true(values, mechanism, stream, guarantee)
+        charged.append(guarantee.epsilon >= mechanism.epsilon)
+        return released
+
+    clf._let_out = watched
+
+    def move():
+        while not stop.is_set():
+            clf.set_epsilon(20.0)
+            clf.set_epsilon(0.5)
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    mover = threading.Thread(target=move)
+    mover.start()
+    try:
+        for _ in range(1500):
+            with contextlib.suppress(RuntimeError):  # refused, and nothing was released
+                clf.predict(X[:2])
+    finally:
+        stop.set()
+        mover.join()
+        sys.setswitchinterval(before)
+    assert charged
+    assert all(charged)
+
+
+def test_an_interrupted_move_changes_nothing(monkeypatch):
+    clf = logistic(epsilon=0.5, fairness=None).fit(X[:300], Y[:300])
+    before = dict(vars(clf))
+
+    def interrupted(*args, **params):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(AnswerMechanism, "guarantee", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        clf.set_epsilon(20.0)
+    assert vars(clf) == before
 
 
 def test_pipelines_price_rows_and_training_rows_apart(fitted):
@@ -498,6 +576,74 @@ def test_splitters_and_other_estimators_work():
     assert tpr_gap(FRESH[1], clf.predict(FRESH[0]), sensitive_features=FRESH[2]) < 0.06
 
 
+@pytest.mark.parametrize("k", [3, 5])
+def test_gaps_close_on_tables_larger_than_a_linear_program(k):
+    """20,000 rows of several classes: most rows are settled before the program that sets the multipliers."""
+    rng = np.random.default_rng(1)
+    z, y = rng.integers(2, size=20_000), rng.integers(k, size=20_000)
+    shift = 0.4 * z[:, None] * np.linspace(-1, 1, k)
+    rows = np.column_stack(
+        [1.5 * np.eye(k)[y] + rng.normal(size=(len(y), k)) + shift, z + 0.3 * rng.normal(size=len(y))]
+    )
+    clf = logistic(relaxation=0.03).fit(rows, y, sensitive_features=z)
+    assert clf.tradeoff_["tpr_gap"][0] > 0.02
+    assert clf.tradeoff_["tpr_gap"].min() < 0.015
+
+
+def test_many_sensitive_columns():
+    groups = np.random.default_rng(0).integers(10, size=(len(Y), 20)).astype(str)
+    assert len(logistic().fit(X, Y, sensitive_features=groups).sensitive_groups_) == 20
+
+
+class Faulty(LogisticRegression):
+    """An estimator whose probabilities are none."""
+
+    def __init__(self, fault="nan", C=1.0):
+        super().__init__(C=C)
+        self.fault = fault
+
+    def predict_proba(self, X):
+        found = super().predict_proba(X)
+        faults = {"nan": found * np.nan, "logarithms": np.log(found), "one column": found[:, :1], "flat": found[:, 0]}
+        return faults[self.fault]
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        ("nan", "estimator: predict_proba of Faulty gives nan"),
+        ("logarithms", "outside of 0 and 1"),
+        ("one column", "a column for each of 2 classes"),
+        ("flat", "a column for each of 2 classes"),
+    ],
+)
+def test_probabilities_that_are_none_are_refused(fault, message):
+    with pytest.raises(ValueError, match=message):
+        FairPrivateClassifier(Faulty(fault), fairness=None).fit(X, Y)
+    with pytest.raises(ValueError, match=message.replace("estimator", "group_estimator")):
+        logistic(group_estimator=Faulty(fault)).fit(X, Y, sensitive_features=Z)
+
+
+def test_odd_targets_and_tables_get_a_sentence():
+    with pytest.raises(ValueError, match="y has missing values, the first at row 1"):
+        logistic(fairness=None).fit(X[:4], np.array(["a", None, "b", "a"], dtype=object))
+    with pytest.raises(ValueError, match="a fold is trained on rows of one class"):
+        logistic(fairness=None).fit(X[:50], np.arange(50) == 7)
+    frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(town=np.where(Y == 1, "Rome", "Oslo"))
+    with pytest.raises(ValueError, match="the columns 'town' hold text"):
+        FairPrivateClassifier(fairness=None).fit(frame, Y)
+    frozen = FrozenEstimator(LogisticRegression().fit(X, Y))
+    assert FairPrivateClassifier(frozen, fairness=None).fit(X, Y).score(X, Y) > 0.8
+
+
+def test_a_fitted_estimator_is_copied():
+    model = LogisticRegression().fit(X, Y)
+    clf = FairPrivateClassifier(model, epsilon=math.inf, cv="prefit", fairness=None).fit(X, Y)
+    before = clf.predict(X)
+    model.fit(X, 1 - Y)
+    assert np.array_equal(clf.predict(X), before)
+
+
 def test_unfitted_and_wrong_width(fitted):
     with pytest.raises(NotFittedError):
         logistic().predict(X)
@@ -505,3 +651,6 @@ def test_unfitted_and_wrong_width(fitted):
         fitted.predict(X[:, :2])
     with pytest.raises(ValueError, match="max_gap must be between 0 and 1"):
         fitted.set_max_gap(2.0)
+    with pytest.raises(TypeError, match="max_gap must be between 0 and 1"):
+        fitted.set_max_gap("a")
+    assert len(fitted.frontier(2.0)) == 1
