@@ -202,18 +202,13 @@ def _table(data: str) -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
 
 
 def _made_multiclass() -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
-    """Five classes and three groups; the features of one group tell less."""
-    from sklearn.datasets import make_classification
-
-    X, y = make_classification(
-        20_000, n_features=12, n_informative=8, n_classes=5, n_clusters_per_class=1, flip_y=0.1, random_state=0
-    )
+    """Five classes and three groups, whose features are shifted against each other."""
     generator = np.random.default_rng(0)
-    groups = generator.choice(["a", "b", "c"], size=len(y), p=[0.6, 0.3, 0.1])
-    blur = pd.Series(groups).map({"a": 0.3, "b": 1.0, "c": 1.5}).to_numpy()[:, None]
-    X = X + blur * generator.normal(size=X.shape)
-    X = np.column_stack([X, blur[:, 0] + 0.5 * generator.normal(size=len(y))])
-    return pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])]), y, groups
+    groups = generator.choice(3, size=20_000, p=[0.5, 0.3, 0.2])
+    y = generator.integers(5, size=len(groups))
+    X = 1.5 * np.eye(5)[y] + generator.normal(size=(len(y), 5)) + 0.4 * groups[:, None] * np.linspace(-1, 1, 5)
+    X = np.column_stack([X, groups + 0.5 * generator.normal(size=len(y))])
+    return pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])]), y, np.array(["a", "b", "c"])[groups]
 
 
 def _by_epsilon(frame: pd.DataFrame) -> pd.DataFrame:
