@@ -115,7 +115,7 @@ class TradeoffCurve:
         """
         offsets = np.zeros(slack.shape)
         n_directions = sum(int(here.sum()) - 1 for known in self.known for here in self._comparable(known))
-        for _ in range(_ROUNDS if n_directions > 1 else 1):
+        for _ in range(_ROUNDS if n_directions > 1 else n_directions):
             self._set_multipliers(
                 solve_multipliers(self.beliefs, self.rates, self.groups.columns, slack, offsets, self.weight, seed)  # type: ignore[union-attr]
             )

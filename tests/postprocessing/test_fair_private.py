@@ -537,6 +537,14 @@ def test_groups_with_few_rows_are_named():
     assert tpr_gap(FRESH[1], clf.predict(FRESH[0]), sensitive_features=FRESH[2]) < 0.06
 
 
+def test_groups_that_cannot_be_compared_leave_the_plain_model():
+    z = np.where(np.arange(len(Y)) < 5, "few", "all others")
+    with pytest.warns(SmallGroupWarning, match="few"):
+        clf = logistic().fit(X, Y, sensitive_features=z)
+    assert clf.strength_ == 0
+    assert len(clf.tradeoff_) == 1
+
+
 def test_raw_ages_are_called_continuous():
     ages = np.random.default_rng(0).integers(18, 80, size=len(Y))
     with pytest.warns(ContinuousSensitiveFeatureWarning, match="Bin a measurement"), pytest.warns(SmallGroupWarning):
