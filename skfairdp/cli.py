@@ -26,7 +26,9 @@ exit codes:
   130  interrupted; no half-written file is left
 """
 
-_METHODS = "unconstrained, noise, adversarial, federate, leace, inlp, pate, fairlearn"
+_METHODS = (
+    "unconstrained, noise, adversarial, federate, leace, inlp, pate, trees, fair trees, fair private trees, fairlearn"
+)
 
 
 def _parser() -> argparse.ArgumentParser:

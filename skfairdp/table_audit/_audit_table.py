@@ -69,9 +69,10 @@ def audit_table(
         Columns whose groups are compared; several are crossed.
     methods : list or None, default=None
         Names (``"unconstrained"``, ``"noise"``, ``"adversarial"``, ``"federate"``, ``"leace"``, ``"inlp"``,
-        ``"pate"``, ``"fairlearn"``), classifiers of your own, and pairs of a name and a classifier. A classifier gets
-        prepared numbers; a ``Pipeline`` gets the columns; one that is fitted is used as it is. None takes all names
-        but ``"fairlearn"``, which is slow: it trains up to fifty models one after the other.
+        ``"pate"``, ``"trees"``, ``"fair trees"``, ``"fair private trees"``, ``"fairlearn"``), classifiers of your own,
+        and pairs of a name and a classifier. A classifier gets prepared numbers; a ``Pipeline`` gets the columns; one
+        that is fitted is used as it is. None takes all names but ``"fairlearn"``, which is slow: it trains up to fifty
+        models one after the other.
     epsilon : float, default=8.0
         Privacy loss that the private methods may spend.
     delta : float, default=1e-5
@@ -131,7 +132,7 @@ def audit_table(
     table = prepare_table(frame, target, sensitive, pos_label=pos_label, keep_sensitive=keep_sensitive)
     run = _TableAuditRun(table, chosen, rule, random_stream(seed), n_jobs)
     run.divide(test_size, n_splits, n_probe_rows)
-    run.setting = Setting(epsilon, delta, len(run.train), len(table.classes), table.pos_label)
+    run.setting = Setting(epsilon, delta, len(run.train), len(table.classes), table.pos_label, relaxation_threshold)
     progress = Progress(run.work(), verbose)
     try:
         run.search(progress)
