@@ -55,6 +55,7 @@ def _parser() -> argparse.ArgumentParser:
         "Train several methods on a table, compare them on rows they have not seen, and write a report.",
         "skfairdp audit adult.csv --target income --sensitive sex",
         "skfairdp audit adult.csv --target income --sensitive sex --sensitive race --epsilon 4",
+        'skfairdp audit adult.csv --target income --sensitive sex --methods "trees, fair trees, fair private trees"',
         'skfairdp audit adult.csv --target income --sensitive sex --fail-if "tpr_gap > 0.05" '
         '--fail-if "unconstrained: leakage > 0.9"',
     )
