@@ -213,7 +213,7 @@ def test_fair_trees_are_fairer_than_trees():
     assert table.loc["fair trees", "leakage"] == pytest.approx(best_guesses, abs=0.05)  # all rows against test rows
 
 
-def test_fair_trees_take_the_relaxation_of_the_audit_and_tell_of_small_groups(all_methods):
+def test_fair_trees_take_the_threshold_and_tell_of_small_groups(all_methods):
     for name in ("fair trees", "fair private trees"):
         assert all_methods.models[name][-1].relaxation == 0.02
         assert any(note.startswith(f"{name}: sensitive_features: groups with few rows") for note in all_methods.notes)
