@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
 from sklearn.pipeline import Pipeline
+from threadpoolctl import threadpool_limits
 
 from skfairdp._validation import check_count, check_delta, check_epsilon, check_sensitive_features
 from skfairdp.accounting import PrivacyGuarantee
@@ -92,7 +93,7 @@ def audit_table(
     random_state : int, Generator, SeedSequence, RandomState or None, default=None
         Of splits, training and noise. None draws a seed, which the result tells.
     n_jobs : int or None, default=None
-        Number of processes.
+        Number of processes; in each, OpenMP has one thread.
     verbose : bool, default=True
         Whether to tell progress, with the time left, on standard error.
 
@@ -377,5 +378,9 @@ def _privacy_figures(method: Method, model: Any, guarantees: list[PrivacyGuarant
 
 
 def _call_with_number(number: int, function: Any, *arguments: Any) -> tuple[int, Any]:
-    """Call a function in a worker, and tell which call it was: results come in the order in which they are ready."""
-    return number, function(*arguments)
+    """Call a function in a worker, and tell which call it was: results come in the order in which they are ready.
+
+    OpenMP gets one thread: on a busy machine, the threads of boosted trees wait for each other for minutes.
+    """
+    with threadpool_limits(1, user_api="openmp"):
+        return number, function(*arguments)
