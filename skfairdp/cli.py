@@ -26,7 +26,9 @@ exit codes:
   130  interrupted; no half-written file is left
 """
 
-_METHODS = "unconstrained, noise, adversarial, federate, leace, inlp, pate, fairlearn"
+_METHODS = (
+    "unconstrained, noise, adversarial, federate, leace, inlp, pate, trees, fair trees, fair private trees, fairlearn"
+)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -53,6 +55,7 @@ def _parser() -> argparse.ArgumentParser:
         "Train several methods on a table, compare them on rows they have not seen, and write a report.",
         "skfairdp audit adult.csv --target income --sensitive sex",
         "skfairdp audit adult.csv --target income --sensitive sex --sensitive race --epsilon 4",
+        'skfairdp audit adult.csv --target income --sensitive sex --methods "trees, fair trees, fair private trees"',
         'skfairdp audit adult.csv --target income --sensitive sex --fail-if "tpr_gap > 0.05" '
         '--fail-if "unconstrained: leakage > 0.9"',
     )

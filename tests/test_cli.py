@@ -391,10 +391,28 @@ def test_the_demo_runs_every_method(folder, capsys):
     assert code == 0
     document = json.loads(Path("demo.json").read_text())
     methods = [row["method"] for row in document["table"]]
-    assert methods == ["unconstrained", "noise", "adversarial", "federate", "leace", "inlp", "pate"]
+    assert methods == [name for name in METHODS if name != "fairlearn"]
     assert all(name in out for name in methods)
     assert "left)" in err  # progress with the time left
     assert "skfairdp demo --rows 500 --seed 0" in Path("skfairdp-report.html").read_text()
+
+
+def test_methods_whose_names_have_spaces(folder):
+    table("t.csv", 300)
+    methods = ["trees", "fair trees", "fair private trees"]
+    arguments = [*FAST, "--methods", ", ".join(methods), "--epsilon", "3", "--json", "r.json"]
+    conditions = ["--fail-if", "fair private trees: epsilon >= 3", "--fail-if", "fair trees: epsilon < 3"]
+    done = subprocess.run(
+        [sys.executable, "-m", "skfairdp.cli", "audit", "t.csv", *arguments, *conditions],
+        capture_output=True,
+        text=True,
+    )
+    reason = "epsilon of fair private trees is 3, and >= 3 was forbidden"
+    assert (done.returncode, done.stderr) == (1, f"skfairdp: failed: {reason}\n")
+    document = json.loads(Path("r.json").read_text())
+    assert [row["method"] for row in document["table"]] == methods
+    assert [row["epsilon"] for row in document["table"]] == ["inf", "inf", 3.0]
+    assert "--methods 'trees, fair trees, fair private trees'" in document["command"]
 
 
 @pytest.mark.data

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
 from sklearn.pipeline import Pipeline
+from threadpoolctl import threadpool_limits
 
 from skfairdp._validation import check_count, check_delta, check_epsilon, check_sensitive_features
 from skfairdp.accounting import PrivacyGuarantee
@@ -69,9 +70,10 @@ def audit_table(
         Columns whose groups are compared; several are crossed.
     methods : list or None, default=None
         Names (``"unconstrained"``, ``"noise"``, ``"adversarial"``, ``"federate"``, ``"leace"``, ``"inlp"``,
-        ``"pate"``, ``"fairlearn"``), classifiers of your own, and pairs of a name and a classifier. A classifier gets
-        prepared numbers; a ``Pipeline`` gets the columns; one that is fitted is used as it is. None takes all names
-        but ``"fairlearn"``, which is slow: it trains up to fifty models one after the other.
+        ``"pate"``, ``"trees"``, ``"fair trees"``, ``"fair private trees"``, ``"fairlearn"``), classifiers of your own,
+        and pairs of a name and a classifier. A classifier gets prepared numbers; a ``Pipeline`` gets the columns; one
+        that is fitted is used as it is. None takes all names but ``"fairlearn"``, which is slow: it trains up to fifty
+        models one after the other.
     epsilon : float, default=8.0
         Privacy loss that the private methods may spend.
     delta : float, default=1e-5
@@ -91,7 +93,7 @@ def audit_table(
     random_state : int, Generator, SeedSequence, RandomState or None, default=None
         Of splits, training and noise. None draws a seed, which the result tells.
     n_jobs : int or None, default=None
-        Number of processes.
+        Number of processes; in each, OpenMP has one thread.
     verbose : bool, default=True
         Whether to tell progress, with the time left, on standard error.
 
@@ -131,7 +133,7 @@ def audit_table(
     table = prepare_table(frame, target, sensitive, pos_label=pos_label, keep_sensitive=keep_sensitive)
     run = _TableAuditRun(table, chosen, rule, random_stream(seed), n_jobs)
     run.divide(test_size, n_splits, n_probe_rows)
-    run.setting = Setting(epsilon, delta, len(run.train), len(table.classes), table.pos_label)
+    run.setting = Setting(epsilon, delta, len(run.train), len(table.classes), table.pos_label, relaxation_threshold)
     progress = Progress(run.work(), verbose)
     try:
         run.search(progress)
@@ -376,5 +378,9 @@ def _privacy_figures(method: Method, model: Any, guarantees: list[PrivacyGuarant
 
 
 def _call_with_number(number: int, function: Any, *arguments: Any) -> tuple[int, Any]:
-    """Call a function in a worker, and tell which call it was: results come in the order in which they are ready."""
-    return number, function(*arguments)
+    """Call a function in a worker, and tell which call it was: results come in the order in which they are ready.
+
+    OpenMP gets one thread: on a busy machine, the threads of boosted trees wait for each other for minutes.
+    """
+    with threadpool_limits(1, user_api="openmp"):
+        return number, function(*arguments)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
@@ -16,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from skfairdp._validation import check_choice
 from skfairdp.adversarial import FederateClassifier
 from skfairdp.ensemble import PATEClassifier
+from skfairdp.postprocessing import FairPrivateClassifier
 from skfairdp.preprocessing import INLPEraser, LEACEEraser
 
 _BATCH_SIZE = 256
@@ -52,11 +54,23 @@ class Setting:
     n_rows: int
     n_classes: int
     pos_label: Any = None
+    relaxation: float = 0.01  # accuracy that a method may give up for fairness, if it chooses by itself
 
     def network(self, epsilon: float, **params: Any) -> FederateClassifier:
         """Return a network whose training takes about the same number of steps on every table."""
         epochs = min(25, max(4, math.ceil(_STEPS * _BATCH_SIZE / max(self.n_rows, 1))))
         return FederateClassifier(epsilon, max_epochs=epochs, **_NETWORK, **params)
+
+    def fair_trees(self, epsilon: float) -> FairPrivateClassifier:
+        """Return boosted trees whose answers have equal true positive rates, as far as the relaxation allows."""
+        return FairPrivateClassifier(
+            _trees(),
+            epsilon=epsilon,
+            fairness="equal_opportunity",
+            relaxation=min(self.relaxation, 1.0),
+            cv=3,
+            pos_label=self.pos_label,
+        )
 
 
 @dataclass(frozen=True)
@@ -179,6 +193,12 @@ def _pate_method(setting: Setting) -> PATEClassifier:
     )
 
 
+def _trees() -> HistGradientBoostingClassifier:
+    return HistGradientBoostingClassifier(
+        learning_rate=0.1, max_iter=100, max_leaf_nodes=31, min_samples_leaf=20, early_stopping="auto"
+    )
+
+
 RECORDS = "each record it is given"
 
 METHODS: dict[str, Method] = {
@@ -236,6 +256,27 @@ METHODS: dict[str, Method] = {
             _pate_method,
             cost=6,
             public_share=_PUBLIC_SHARE,
+        ),
+        Method(
+            "trees",
+            "Boosted trees, trained for accuracy alone.",
+            "nothing",
+            lambda s: _trees(),
+            cost=2,
+        ),
+        Method(
+            "fair trees",
+            "The trees, whose answers are corrected after training so that the groups' rates become equal.",
+            "nothing",
+            lambda s: s.fair_trees(math.inf),
+            cost=14,
+        ),
+        Method(
+            "fair private trees",
+            "The trees, whose answers are corrected in the same way, and drawn at random to keep epsilon.",
+            RECORDS,
+            lambda s: s.fair_trees(s.epsilon),
+            cost=14,
         ),
         Method(
             "fairlearn",

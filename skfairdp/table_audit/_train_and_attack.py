@@ -29,6 +29,7 @@ from skfairdp.metrics import (
     worst_group_accuracy,
 )
 from skfairdp.model_selection import route_sensitive_features
+from skfairdp.postprocessing import FairPrivateClassifier
 from skfairdp.release import pipeline_guarantee
 from skfairdp.table_audit._prepared_table import PreparedTable
 
@@ -39,6 +40,7 @@ FINDINGS = (
     exceptions.MissingSensitiveFeaturesWarning,
     exceptions.OverclaimedPrivacyWarning,
     exceptions.PrivacyLeakWarning,
+    exceptions.SmallGroupWarning,
     exceptions.UndefinedGroupMetricWarning,
 )
 
@@ -209,11 +211,17 @@ def representation_given_away(model: Any, X: pd.DataFrame) -> tuple[np.ndarray, 
     if inner is not None and hasattr(inner, "steps"):  # preparation, then a pipeline of its own
         prepared = model[:-1].transform(X)
         return np.asarray(inner[:-1].transform(prepared)), "the representation its last step sees"
+    if isinstance(model if inner is None else inner, FairPrivateClassifier):  # even its probabilities are of an answer
+        return _one_hot(model.predict(X)), "the answers it releases"
     if hasattr(model, "predict_proba"):
         return np.asarray(model.predict_proba(X)), "its predicted probabilities"
     if hasattr(model, "decision_function"):
         return np.asarray(model.decision_function(X)).reshape(len(X), -1), "its decision values"
-    return pd.get_dummies(pd.Series(model.predict(X))).to_numpy(dtype=float), "its predicted labels"
+    return _one_hot(model.predict(X)), "its predicted labels"
+
+
+def _one_hot(labels: np.ndarray) -> np.ndarray:
+    return pd.get_dummies(pd.Series(labels)).to_numpy(dtype=float)
 
 
 def attack_representation(H: np.ndarray, source: str, sensitive: pd.DataFrame, seed: int) -> Attack:

@@ -131,11 +131,11 @@ def test_best_is_chosen_on_validation_rows(result):
 def test_methods_carry_their_exact_epsilon(all_methods):
     table = all_methods.table
     assert list(table.index) == [name for name in METHODS if name != "fairlearn"]
-    assert not [note for note in all_methods.notes if "left out" in note]
-    for name in ("unconstrained", "adversarial", "leace", "inlp"):
+    assert not [note for note in all_methods.notes if "is left out" in note]
+    for name in ("unconstrained", "adversarial", "leace", "inlp", "trees", "fair trees"):
         assert table.loc[name, "epsilon"] == math.inf
         assert table.loc[name, "protects"] == "nothing"
-    for name in ("noise", "federate", "pate"):
+    for name in ("noise", "federate", "pate", "fair private trees"):
         (guarantee,) = all_methods.guarantees[name]
         assert table.loc[name, "epsilon"] == guarantee.epsilon
         assert guarantee.epsilon == pytest.approx(6.0, rel=1e-6)
@@ -144,7 +144,8 @@ def test_methods_carry_their_exact_epsilon(all_methods):
     assert table.loc["pate", "delta"] == 1e-5
     assert any("how the table was read" in scope for scope in all_methods.guarantees["pate"][0].does_not_cover)
     assert table.loc["noise", "protects"] != table.loc["pate", "protects"]
-    assert all_methods.best_private in ("noise", "federate", "pate")
+    assert table.loc["noise", "protects"] == table.loc["fair private trees", "protects"]
+    assert all_methods.best_private in ("noise", "federate", "pate", "fair private trees")
 
 
 def test_all_figures_are_there(all_methods):
@@ -190,6 +191,40 @@ def test_preparation_of_pate_learns_from_public_rows(all_methods):
     n_train = all_methods.settings["n_train"]
     scaler = model[0].estimator.named_transformers_["numbers"][-1]
     assert scaler.n_samples_seen_ == round(0.25 * n_train)
+
+
+def test_fair_trees_are_fairer_than_trees():
+    frame = biased(1500, label_bias=0.4)
+    frame["target"] = np.where(frame["target"] == 1, "hired", "not")  # the positive class is the smaller label
+    result = audit(frame, ["trees", "fair trees", "fair private trees"], pos_label="hired", epsilon=4.0)
+    table = result.table
+    for name in ("fair trees", "fair private trees"):
+        assert len(result.candidates.loc[name]) == 1
+        assert result.models[name][-1].multipliers_.index.tolist() == ["true positive rate of hired"]
+        for gap in ("tpr_gap", "validation_tpr_gap"):
+            assert table.loc[name, gap] < table.loc["trees", gap]
+    assert table["epsilon"].tolist() == [math.inf, math.inf, 4.0]
+    # Of fair trees nobody sees more than answers: an attacker that knows one can make one guess for each of them.
+    sources = result.leakage.groupby("method")["source"].first()
+    assert sources["trees"] == "its predicted probabilities"
+    assert sources["fair trees"] == sources["fair private trees"] == "the answers it releases"
+    predicted = result.models["fair trees"].predict(prepare_table(frame, "target", "group").X)
+    best_guesses = pd.crosstab(predicted, frame["group"]).max(axis=1).sum() / len(frame)
+    assert table.loc["fair trees", "leakage"] == pytest.approx(best_guesses, abs=0.05)  # all rows against test rows
+
+
+def test_fair_trees_take_the_threshold_and_tell_of_small_groups(all_methods):
+    for name in ("fair trees", "fair private trees"):
+        assert all_methods.models[name][-1].relaxation == 0.02
+        assert any(note.startswith(f"{name}: sensitive_features: groups with few rows") for note in all_methods.notes)
+
+
+def test_one_answer_for_everybody_tells_nothing():
+    result = audit(biased(200), ["fair private trees"], epsilon=1e-3)
+    row = result.table.loc["fair private trees"]
+    assert row["epsilon"] == row["tpr_gap"] == 0
+    assert row["leakage"] == row["majority"]
+    assert any("fair private trees: everybody is answered" in note for note in result.notes)
 
 
 @pytest.mark.slow
@@ -250,10 +285,10 @@ def test_metrics_agree_with_fairlearn(seed):
 
 @pytest.mark.slow
 def test_seed_repeats_with_any_n_jobs():
-    first, second = (audit(biased(300), ["leace", "noise"], n_jobs=jobs) for jobs in (1, 2))
+    first, second = (audit(biased(300), ["leace", "noise", "fair private trees"], n_jobs=jobs) for jobs in (1, 2))
     drop = ["seconds", "search_seconds"]
     pd.testing.assert_frame_equal(first.table.drop(columns=drop), second.table.drop(columns=drop))
-    other = audit(biased(300), ["leace", "noise"], random_state=1)
+    other = audit(biased(300), ["leace", "noise", "fair private trees"], random_state=1)
     assert not first.table.drop(columns=drop).equals(other.table.drop(columns=drop))
 
 
@@ -268,8 +303,9 @@ def test_the_call_in_the_report_repeats_it():
 
 
 def test_infinite_epsilon_protects_nobody():
-    result = audit(biased(300), ["noise", "federate", "pate"], epsilon=math.inf)
-    assert list(result.table.index) == ["noise", "federate", "pate"]
+    private = ["noise", "federate", "pate", "fair private trees"]
+    result = audit(biased(300), private, epsilon=math.inf)
+    assert list(result.table.index) == private
     assert result.table["protects"].eq("nothing").all()
     assert result.best_private is None
     assert "None of these methods protects anybody" in " ".join(result.verdict.sentences)
@@ -342,8 +378,8 @@ def test_unknown_labels_and_columns_are_refused():
 
 def test_several_classes_are_judged_by_grms():
     frame = biased(600, n_classes=3)
-    result = audit(frame, ["federate", "pate", ("mine", Remembering())])
-    assert list(result.table.index) == ["federate", "pate", "mine"]
+    result = audit(frame, ["federate", "pate", "fair private trees", ("mine", Remembering())])
+    assert list(result.table.index) == ["federate", "pate", "fair private trees", "mine"]
     assert result.fairness == "grms"
     table = prepare_table(frame, "target", "group")
     model = result.models["mine"]
