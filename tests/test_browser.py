@@ -108,7 +108,7 @@ def test_the_report_fits_and_is_whole(folder, report, width):
         "Verdict", "What each group gets", "What an attacker can read", "What is guaranteed, and what is not",
         "How it was measured",
     ]  # fmt: skip
-    assert found["rows"] == 7
+    assert found["rows"] == 10
     assert found["headers"][:5] == ["Method", "Accuracy", "Balanced", "TPR gap", "Leakage"]
     assert all(found["images"])
     assert found["pictures"] == 3  # trade-off, groups, leakage: each once, for this width
