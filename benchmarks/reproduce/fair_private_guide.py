@@ -259,7 +259,7 @@ def figures(frame: pd.DataFrame, folder: Path) -> None:
 
     found = _by_epsilon(frame)
     found = found[(found["data"] == "adult") & np.isfinite(found["epsilon"])]
-    if not len(found):
+    if FAIR not in set(found["method"]):
         return
     figure, axis = plt.subplots(figsize=(6, 3.8), layout="constrained")
     styles = {FAIR: ("o", "#0072B2"), "codes": ("s", "#009E73"), "Laplace": ("^", "#D55E00")}

@@ -431,7 +431,7 @@ def test_search_with_routed_groups():
 
 
 def test_tables_with_categories_and_gaps_reach_the_trees():
-    frame = pd.DataFrame(X, columns=["x0", "x1", "x2"])
+    frame = pd.DataFrame(X.copy(), columns=["x0", "x1", "x2"])
     frame.loc[::7, "x0"] = np.nan
     frame["town"] = pd.Categorical(np.where(X[:, 1] > 1, "Rome", "Oslo"))
     clf = FairPrivateClassifier(
