@@ -144,9 +144,8 @@ def price_in_program(
 def undone_by(estimator: Any) -> list[str]:
     """Name the steps that have learned from the rows which an estimator is given by the pipelines around it."""
     reasons = []
-    for pipeline, fitting in _enclosing_pipelines(estimator):
-        if fitting:
-            reasons += _walk_in_a_row(_steps_before(pipeline, estimator), "fitted").reasons
+    for pipeline in _enclosing_pipelines(estimator):
+        reasons += _walk_in_a_row(_steps_before(pipeline, estimator), "fitted").reasons
     return reasons
 
 
@@ -167,9 +166,9 @@ def check_public_rows(estimator: Any, X: Any, public: Any) -> None:
     """
     if public is X or (np.shape(public) == np.shape(X) and _equal_tables(public, X)):
         raise ValueError("public holds the same rows as X, which are to be protected; give rows that are public.")
-    for pipeline, fitting in _enclosing_pipelines(estimator):
+    for pipeline in _enclosing_pipelines(estimator):
         before = [name for name, step in _steps_before(pipeline, estimator) if not _is_nothing(step)]
-        if fitting and before and "public" not in (pipeline.transform_input or ()):
+        if before and "public" not in (pipeline.transform_input or ()):
             kind = type(estimator).__name__
             raise ValueError(
                 f"public would reach {kind} as it came, while X has passed {', '.join(map(repr, before))}. Build the "
@@ -362,33 +361,37 @@ def _tried_on_made_up_rows(step: Any) -> int | None:
     return next((size for size in found if size is not None), None)
 
 
-def _enclosing_pipelines(estimator: Any) -> list[tuple[Pipeline, bool]]:
-    """Find the pipelines whose methods are running around an estimator, and whether each is being fitted.
+def _enclosing_pipelines(estimator: Any) -> list[Pipeline]:
+    """Find the pipelines that are being fitted around an estimator.
 
     scikit-learn tells a step nothing about the pipeline that it stands in, and the price of a release depends on it. A
     step that runs in a thread of a pool is looked for in the pipelines of the other threads.
     """
-    here = _running_pipelines(sys._getframe(1))
+    here = _pipelines_being_fitted(sys._getframe(1))
     found = list(here.values())
-    same = _holds_itself if any(fitting for _, fitting in found) else _holds_its_kind
+    same = _holds_itself if here else _holds_its_kind
     for thread, frame in sys._current_frames().items():
         if thread != threading.get_ident():
-            for key, (pipeline, fitting) in _running_pipelines(frame).items():
-                if key not in here and fitting and any(same(step, estimator) for _, step in pipeline.steps):
-                    found.append((pipeline, fitting))
+            for key, pipeline in _pipelines_being_fitted(frame).items():
+                if key not in here and any(same(step, estimator) for _, step in pipeline.steps):
+                    found.append(pipeline)
     return found
 
 
-def _running_pipelines(frame: Any) -> dict[int, tuple[Pipeline, bool]]:
-    """Return the pipelines whose methods are on a stack, and whether one of these methods fits."""
-    running: dict[int, tuple[Pipeline, bool]] = {}
+def _pipelines_being_fitted(frame: Any) -> dict[int, Pipeline]:
+    """Return the pipelines whose methods that fit are on a stack.
+
+    Of other threads' frames no more is looked at than needed: to read the variables of a function that has not begun
+    (``f_lasti`` is negative) sets up its closure for a second time, and CPython 3.11 crashes.
+    """
+    found: dict[int, Pipeline] = {}
     while frame is not None:
-        owner = frame.f_locals.get("self")
-        if isinstance(owner, Pipeline):
-            fitting = frame.f_code.co_name in _FITTING or running.get(id(owner), (owner, False))[1]
-            running[id(owner)] = (owner, fitting)
+        if frame.f_code.co_name in _FITTING and frame.f_lasti >= 0:
+            owner = frame.f_locals.get("self")
+            if isinstance(owner, Pipeline):
+                found[id(owner)] = owner
         frame = frame.f_back
-    return running
+    return found
 
 
 def _steps_before(pipeline: Pipeline, estimator: Any) -> list[tuple[str, Any]]:
