@@ -455,6 +455,11 @@ METHODS: dict[str, Method] = {
 }
 
 
+def method_names(everything: bool = False) -> list[str]:
+    """List the methods that an audit compares by default, or all that it knows."""
+    return [method.name for method in METHODS.values() if everything or method.by_default]
+
+
 def choose_methods(methods: Any, systems: int = 0) -> tuple[list[Method], dict[str, Any]]:
     """Turn names and estimators into methods to train and models that come fitted.
 
@@ -473,7 +478,7 @@ def choose_methods(methods: Any, systems: int = 0) -> tuple[list[Method], dict[s
         To be used as they are.
     """
     if methods is None:
-        return [method for method in METHODS.values() if method.by_default], {}
+        return [METHODS[name] for name in method_names()], {}
     given = list(methods.items()) if isinstance(methods, Mapping) else methods
     given = [given] if isinstance(given, str | BaseEstimator) else list(given)
     if given == ["all"]:
