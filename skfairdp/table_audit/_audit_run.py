@@ -113,7 +113,7 @@ class AuditRun:
         self.train = self._sample(self.train, groups, n_train_rows, "Models are trained on")
         self.searched = self._sample(self.train, groups, n_search_rows, "Methods are chosen by")
         if n_repeats is None:  # chance decides more where rows are few, and there repeats are cheap
-            n_repeats = 3 if len(self.searched) < 1500 else 2 if len(self.searched) < 5000 else 1
+            n_repeats = 2 if len(self.searched) < 5000 else 1
         person = None if self.table.person is None else self.table.person[self.searched]
         self.folds = [
             validation_folds(y[self.searched], groups[self.searched], n_splits, generator, person)
@@ -141,7 +141,8 @@ class AuditRun:
     def work(self) -> float:
         """Estimate the whole work, in units of one logistic regression."""
         n_fits = sum(len(folds) for folds in self.folds) if self.methods else 0
-        trained = sum(m.cost * (len(m.candidates(self.setting)) * n_fits + 1) for m in self.methods)
+        firsts = [family[0] for family in self._families()]
+        trained = sum(m.cost * (len(m.candidates(self.setting)) * n_fits + 1) for m in firsts)
         return trained + _ATTACK_COST * (len(self.methods) + len(self.systems) + 1)
 
     def _n_processes(self) -> int:
@@ -169,6 +170,18 @@ class AuditRun:
             return PipelineWithPublicRows(steps, public_share=method.public_share, transform_input=["public"])
         return Pipeline(steps)
 
+    def _families(self) -> list[list[Method]]:
+        """Bring methods together that are made of one fitted model; the first of each is trained."""
+        names = [method.name for method in self.methods]
+        families = {method.name: [method] for method in self.methods if method.same_fit_as not in names}
+        for method in self.methods:
+            if method.name not in families:
+                families[str(method.same_fit_as)].append(method)
+        return list(families.values())
+
+    def _adapts(self, family: list[Method]) -> list[Any]:
+        return [None, *(method.adapt(self.setting) for method in family[1:] if method.adapt is not None)]
+
     # -- choosing -----------------------------------------------------------------------------------------------------
 
     def search(self, progress: Progress) -> None:
@@ -181,19 +194,26 @@ class AuditRun:
         0.003; with 1,400 rows both chose alike), and it is undefined where one fold lacks a class of all groups but
         one. It also tells nothing of its progress before the last candidate.
         """
-        steps, calls = [], []
+        steps, calls, owners = [], [], []
         models: dict[str, list[Any]] = {}
-        for method in self.methods:
-            candidates = method.candidates(self.setting)
-            models[method.name] = [self._model(method, params) for params in candidates]
-            for number, model in enumerate(models[method.name], 1):
+        for family in self._families():
+            method, adapts = family[0], self._adapts(family)
+            models[method.name] = [self._model(method, params) for params in method.candidates(self.setting)]
+            for number, model in enumerate(models[method.name]):
                 for folds in self.folds:
-                    steps.append((method.cost * len(folds), f"{method.name}: tried candidate {number}"))
-                    calls.append((predict_out_of_fold, model, self.table, self.searched, folds, method.needs_groups))
-        results = iter(self._run(steps, calls, progress))
+                    steps.append((method.cost * len(folds), f"{method.name}: tried candidate {number + 1}"))
+                    rows = (self.table, self.searched, folds)
+                    calls.append((predict_out_of_fold, model, *rows, method.needs_groups, adapts))
+                    owners.append((family, number))
+        tried_by: dict[str, list[list[Predictions]]] = {method.name: [] for method in self.methods}
+        for (family, number), found in zip(owners, self._run(steps, calls, progress)):
+            for method, predictions in zip(family, found):
+                if number == len(tried_by[method.name]):
+                    tried_by[method.name].append([])
+                tried_by[method.name][number].append(predictions)
         seed = self.stream.seed()
         for method in self.methods:
-            found = [[next(results) for _ in self.folds] for _ in models[method.name]]
+            found = tried_by[method.name]
             failure = next((one.failure for tried in found for one in tried if one.failure is not None), None)
             if failure is None and self.table.fairness == "calibration_gap" and found[0][0].answers.scores is None:
                 failure = "calibration is about scores, and it gives none"
@@ -205,10 +225,11 @@ class AuditRun:
             judged.insert(0, "params", method.candidates(self.setting))
             best = self._best_candidate(judged)
             self.candidates[method.name] = judged.assign(chosen=np.arange(len(judged)) == best)
-            self.chosen_models[method.name] = models[method.name][best]
+            if method.name in models:
+                self.chosen_models[method.name] = models[method.name][best]
             self.out_of_fold[method.name] = [one.answers for one in found[best]]
             self.search_seconds[method.name] = sum(one.seconds for tried in found for one in tried)
-        if not self.chosen_models:
+        if not self.candidates:
             raise ValueError("no method could be trained. " + " ".join(n for n in self.notes if " is left out" in n))
 
     def _validation_figures(self, repeats: list[Answers], seed: int) -> dict[str, float]:
@@ -284,20 +305,21 @@ class AuditRun:
             else:
                 X = columns_of_model(system.model, self.table, self.attacked, name)
                 calls.append((attack_model, system.model, X, sensitive.iloc[self.attacked], seed))
-        methods = [method for method in self.methods if method.name in self.chosen_models]
-        for method in methods:
-            steps.append((method.cost + _ATTACK_COST, f"{method.name}: measured and attacked"))
-            names.append(method.name)
+        families = [family for family in self._families() if family[0].name in self.chosen_models]
+        for family in families:
+            method = family[0]
+            steps.append((method.cost + _ATTACK_COST * len(family), f"{method.name}: measured and attacked"))
             # Scores of released answers are a further release, and tell nothing that the answers do not.
             with_scores = self.table.fairness == "calibration_gap" or method.protects in ("nothing", "")
-            rows = (self.train, self.test, self.attacked)
-            model = self.chosen_models[method.name]
-            calls.append((train_and_attack, model, self.table, *rows, method.needs_groups, with_scores, seed))
-        for name, found in zip(names, self._run(steps, calls, progress)):
-            if isinstance(found, Attack):
-                self.attacks[name] = found
-            else:
-                self._note_trained(name, *found)
+            model, rows = self.chosen_models[method.name], (self.train, self.test, self.attacked)
+            how = (method.needs_groups, with_scores and len(family) == 1, self._adapts(family))
+            calls.append((train_and_attack, model, self.table, *rows, *how, seed))
+        results = self._run(steps, calls, progress)
+        self.attacks = dict(zip(names, results))
+        for family, outcomes in zip(families, results[len(names) :]):
+            for method, (trained, attacked) in zip(family, outcomes):
+                if method.name in self.candidates:
+                    self._note_trained(method.name, trained, attacked)
         if not self.answers:
             raise ValueError("no method could be measured. " + " ".join(n for n in self.notes if " is left out" in n))
 

@@ -104,7 +104,7 @@ def audit_table(
     n_splits : int, default=3
         Folds of the cross-validation by which methods are chosen.
     n_repeats : int or None, default=None
-        How often it is repeated with other folds; None is 3 below 1,500 rows, 2 below 5,000, else 1.
+        How often it is repeated with other folds; None is twice below 5,000 rows, and once from there on.
     n_train_rows, n_search_rows : int, default=100_000 and 10_000
         Rows that models are trained on, and that methods are chosen by, at most: samples with the same shares of classes
         and groups. All test rows are judged.

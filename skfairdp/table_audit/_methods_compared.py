@@ -5,6 +5,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -116,6 +117,10 @@ class Method:
         named as in ``Setting.group_columns``.
     definitions : tuple of str
         The fairness definitions that it can serve.
+    same_fit_as : str or None
+        A method whose fitted model becomes this one's by ``adapt``, so that it need not be trained again.
+    adapt : callable or None
+        Takes a :class:`Setting`, returns a function that changes a fitted model in place.
     public_share : float
         Share of the training rows that are taken as public: columns are prepared by them alone, and ``fit`` gets them
         as ``public``.
@@ -134,6 +139,8 @@ class Method:
     is_own: bool = False
     needs_groups: bool = False
     definitions: tuple[str, ...] = (*RATE_DEFINITIONS, "calibration")
+    same_fit_as: str | None = None
+    adapt: Callable[[Setting], Callable[[Any], None]] | None = None
     public_share: float = 0.0
     by_default: bool = True
 
@@ -318,6 +325,10 @@ def _pate_method(setting: Setting) -> PATEClassifier:
     )
 
 
+def _set_epsilon_of_last_step(model: Any, epsilon: float) -> None:
+    model[-1].set_epsilon(epsilon)
+
+
 def _trees() -> HistGradientBoostingClassifier:
     return HistGradientBoostingClassifier(
         learning_rate=0.1, max_iter=100, max_leaf_nodes=31, min_samples_leaf=20, early_stopping="auto"
@@ -359,6 +370,8 @@ METHODS: dict[str, Method] = {
             lambda s: s.fair_trees(s.epsilon),
             cost=14,
             definitions=RATE_DEFINITIONS,
+            same_fit_as="fair trees",
+            adapt=lambda s: partial(_set_epsilon_of_last_step, epsilon=s.epsilon),
         ),
         Method(
             "federate",

@@ -2,8 +2,9 @@
 
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -132,9 +133,18 @@ class PipelineWithPublicRows(Pipeline):
         return super().fit(X.iloc[private], y[private], public=public)
 
 
+#: Changes a fitted model into that of another method, in place; None leaves it as it was trained.
+Adapt = Callable[[Any], None] | None
+
+
 def predict_out_of_fold(
-    model: Any, table: PreparedTable, rows: np.ndarray, folds: list[tuple[np.ndarray, np.ndarray]], needs_groups: bool
-) -> Predictions:
+    model: Any,
+    table: PreparedTable,
+    rows: np.ndarray,
+    folds: list[tuple[np.ndarray, np.ndarray]],
+    needs_groups: bool,
+    adapts: Sequence[Adapt],
+) -> list[Predictions]:
     """Predict each row by a copy of the model that was trained on the folds without it.
 
     Parameters
@@ -149,28 +159,38 @@ def predict_out_of_fold(
         Training and validation rows, as positions in ``rows``.
     needs_groups : bool
         Whether the model must be told the groups.
+    adapts : sequence of callable or None
+        What makes of the fitted copy the models of several methods, one after the other.
 
     Returns
     -------
-    Predictions
-        About all of ``rows``, and no model.
+    list of Predictions
+        For each of ``adapts``: about all of ``rows``, and no model.
     """
-    result = Predictions()
-    with _failure_noted(result), warnings.catch_warnings():
+    results = [Predictions() for _ in adapts]
+    predicted = [np.empty(len(rows), dtype=table.y.dtype) for _ in adapts]
+    scores = [np.full(len(rows), np.nan) for _ in adapts]
+    with warnings.catch_warnings():
         for category in FINDINGS:  # they are about models that are thrown away
             warnings.simplefilter("ignore", category)
-        started = time.perf_counter()
-        predicted = np.empty(len(rows), dtype=table.y.dtype)
-        scores = np.full(len(rows), np.nan)
         for fit, valid in folds:
-            trained = _fit(clone(model), table, rows[fit], needs_groups)
-            found = _answers_of(trained, table, rows[valid], needs_groups, table.fairness == "calibration_gap")
-            predicted[valid] = found.predicted
-            if found.scores is not None:
-                scores[valid] = found.scores
-        result.seconds = time.perf_counter() - started
-        result.answers = Answers(rows, predicted, scores if np.isfinite(scores).all() else None)
-    return result
+            started = time.perf_counter()
+            with _failure_noted(results):
+                trained = _fit(clone(model), table, rows[fit], needs_groups)
+            for k, adapt in enumerate(adapts):
+                with _failure_noted(results[k : k + 1]):
+                    if results[k].failure is None:
+                        found = _answers_of(trained, table, rows[valid], needs_groups, _about_scores(table), adapt)
+                        predicted[k][valid] = found.predicted
+                        scores[k][valid] = np.nan if found.scores is None else found.scores
+                results[k].seconds += time.perf_counter() - started
+    for k, result in enumerate(results):
+        result.answers = Answers(rows, predicted[k], scores[k] if np.isfinite(scores[k]).all() else None)
+    return results
+
+
+def _about_scores(table: PreparedTable) -> bool:
+    return table.fairness == "calibration_gap"
 
 
 def _fit(model: Any, table: PreparedTable, rows: np.ndarray, needs_groups: bool) -> Any:
@@ -178,7 +198,11 @@ def _fit(model: Any, table: PreparedTable, rows: np.ndarray, needs_groups: bool)
     return model.fit(columns_for(table, rows, needs_groups), table.y[rows], **groups)
 
 
-def _answers_of(model: Any, table: PreparedTable, rows: np.ndarray, needs_groups: bool, with_scores: bool) -> Answers:
+def _answers_of(
+    model: Any, table: PreparedTable, rows: np.ndarray, needs_groups: bool, with_scores: bool, adapt: Adapt = None
+) -> Answers:
+    if adapt is not None:
+        adapt(model)
     X = columns_for(table, rows, needs_groups)
     predicted = np.asarray(model.predict(X))
     unknown = set(np.unique(predicted).tolist()) - set(table.classes)
@@ -188,13 +212,14 @@ def _answers_of(model: Any, table: PreparedTable, rows: np.ndarray, needs_groups
 
 
 @contextmanager
-def _failure_noted(result: Predictions) -> Iterator[None]:
+def _failure_noted(results: Sequence[Predictions]) -> Iterator[None]:
     """Switch metadata routing on, and turn the error of a method into one line for the report's notes."""
     try:
         with sklearn.config_context(enable_metadata_routing=True):
             yield
     except _FAILURES as error:
-        result.failure = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+        for result in results:
+            result.failure = " ".join(f"{type(error).__name__}: {error}".split())[:300]
 
 
 def _groups_for_fit(model: Any, table: PreparedTable, rows: np.ndarray) -> dict[str, Any]:
@@ -259,22 +284,35 @@ def train_and_attack(
     attacked_rows: np.ndarray,
     needs_groups: bool,
     with_scores: bool,
+    adapts: Sequence[Adapt],
     seed: int,
-) -> tuple[Predictions, Attack | None]:
+) -> list[tuple[Predictions, Attack | None]]:
     """Train on all training rows, predict the test rows, and attack what is given away of the attacked ones.
 
-    All is done in one process: a seeded model that travels to another one draws other noise there.
+    For each of ``adapts``, one after the other. All is done in one process: a seeded model that travels to another one
+    draws other noise there.
     """
-    trained = Predictions(model=model)
-    with _failure_noted(trained), collect_findings(trained.findings):
-        started = time.perf_counter()
+    outcomes: list[tuple[Predictions, Attack | None]] = []
+    first = Predictions()
+    started = time.perf_counter()
+    with _failure_noted([first]), collect_findings(first.findings):
         _fit(model, table, train_rows, needs_groups)
-        trained.seconds = time.perf_counter() - started
-        trained.answers = _answers_of(model, table, test_rows, needs_groups, with_scores)
-    if trained.failure is not None:
-        return trained, None
-    X = columns_for(table, attacked_rows, needs_groups)
-    return trained, attack_model(model, X, table.sensitive.iloc[attacked_rows], seed)
+    for adapt in adapts:
+        trained = Predictions(failure=first.failure, findings=list(first.findings))
+        with _failure_noted([trained]), collect_findings(trained.findings):
+            if trained.failure is None:
+                if adapt is not None:
+                    adapt(model)
+                trained.seconds = time.perf_counter() - started
+                trained.answers = _answers_of(model, table, test_rows, needs_groups, with_scores)
+        if trained.failure is not None:
+            outcomes.append((trained, None))
+            continue
+        X = columns_for(table, attacked_rows, needs_groups)
+        attack = attack_model(model, X, table.sensitive.iloc[attacked_rows], seed)
+        trained.model = model if adapt is adapts[-1] else deepcopy(model)  # the next method changes it
+        outcomes.append((trained, attack))
+    return outcomes
 
 
 def guarantees_of(model: Any) -> list[PrivacyGuarantee]:
