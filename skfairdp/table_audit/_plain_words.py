@@ -29,6 +29,11 @@ class FairnessWords:
     meaning: str
     rates: tuple[str, ...]
 
+    @property
+    def one(self) -> str:
+        """The name with its article."""
+        return f"{'an' if self.name[0] in 'aeiou' else 'a'} {self.name}"
+
 
 FAIRNESS_WORDS = {
     "tpr_gap": FairnessWords(

@@ -222,7 +222,7 @@ def _trust(result: "TableAudit") -> str:
 
 
 def _headline(result: "TableAudit", alternative: str | None) -> str:
-    name = fairness_words(result.fairness).name
+    words = fairness_words(result.fairness)
     subject, state = called(result, result.reference), gap_state(result, result.reference)
     value = points(result.table.loc[result.reference, result.fairness])
     if state == "undefined":
@@ -234,13 +234,13 @@ def _headline(result: "TableAudit", alternative: str | None) -> str:
     told = f"{value} ({interval})"
     widest = widest_difference(result, result.reference)
     if state == "chance":
-        finding = f"No gap between groups can be told from chance in {subject} ({name} {value}, {interval})"
+        finding = f"No gap between groups can be told from chance in {subject} ({words.name} {value}, {interval})"
     elif state == "unclear":
-        finding = f"{capital(subject)} may treat groups unequally: a {name} of {told}, hardly told from chance"
+        finding = f"{capital(subject)} may treat groups unequally: {words.one} of {told}, hardly told from chance"
     elif widest is None or (loser := _loser(result, widest)) is None:
-        finding = f"{capital(subject)} treats groups unequally: a {name} of {told}"
+        finding = f"{capital(subject)} treats groups unequally: {words.one} of {told}"
     else:
-        finding = f"Group {loser} loses in {subject}: a {name} of {told}"
+        finding = f"Group {loser} loses in {subject}: {words.one} of {told}"
     return f"{finding}.{_headline_of_choice(result, alternative)}"
 
 
@@ -436,7 +436,8 @@ def _told_method(result: "TableAudit", method: str, chosen: str) -> str:
     """Gap, change and cost of a method against the reference."""
     row, reference, metric = result.table.loc[method], result.table.loc[result.reference], result.fairness
     change, lower, upper = (row[f"{metric}_change{end}"] for end in ("", "_lower", "_upper"))
-    told = f"{capital(method)}{' is chosen: its' if chosen else ' has a'} {fairness_words(metric).name}"
+    words = fairness_words(metric)
+    told = f"{capital(method)} {f'is chosen: its {words.name}' if chosen else f'has {words.one}'}"
     if math.isnan(row[metric]):
         told = f"{capital(method)} is chosen by its accuracy: it has no gap that can be computed"
     else:
