@@ -21,7 +21,7 @@ EXIT_OK, EXIT_FORBIDDEN, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 0, 1, 2, 130
 _EXIT_CODES = """\
 exit codes:
   0    done
-  1    a --fail-if condition holds, or a --budget does not pay for the release
+  1    a --fail-if condition holds, a gap grew (compare), or a --budget does not pay for the release
   2    wrong arguments, or a table that cannot be used
   130  interrupted; no half-written file is left
 """
@@ -50,6 +50,7 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument("--rows", type=int, default=5000, metavar="N", help="number of people (default: 5000)")
     _add_output(demo)
     _add_audit(commands)
+    _add_compare(commands)
     _add_privatize(commands)
     commands.add_parser("versions", help="print the versions of skfairdp and what it stands on (for bug reports)")
     return parser
@@ -149,6 +150,26 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
         "--jobs", type=int, metavar="N", help="number of processes (default: all processors where that saves time)"
     )
     parser.add_argument("--quiet", action="store_true", help="no progress on standard error")
+
+
+def _add_compare(commands: Any) -> None:
+    parser = _add_command(
+        commands,
+        "compare",
+        "the same system at two dates: did a gap grow",
+        "Compare two audits of the same system, an earlier and a later one: changes of gap, accuracy, selection ratio\n"
+        "and leakage with 95% intervals. Fails if the gap of a system (without one: of the reference) grew beyond chance.",
+        "skfairdp compare january.json june.json",
+        "skfairdp compare january.json june.json --fail-if-worse 2",
+    )
+    parser.add_argument("before", metavar="A", help="the earlier audit, written by `skfairdp audit ... --json A`")
+    parser.add_argument("after", metavar="B", help="the later one")
+    parser.add_argument(
+        "--fail-if-worse",
+        type=float,
+        metavar="POINTS",
+        help="exit 1 only if a gap grew by more than so many percentage points (default: by more than chance)",
+    )
 
 
 def _add_privatize(commands: Any) -> None:
@@ -357,6 +378,21 @@ def _run_audit(
     return EXIT_FORBIDDEN if reasons else EXIT_OK
 
 
+def _compare(chosen: argparse.Namespace) -> int:
+    from skfairdp.table_audit import compare_audits, printable
+
+    worst = chosen.fail_if_worse
+    if worst is not None and not worst >= 0:  # nan too
+        raise ValueError(f"--fail-if-worse must be a number of at least 0; got {worst:g}.")
+    comparison = compare_audits(chosen.before, chosen.after)
+    for sentence in comparison.sentences:
+        print(printable(sentence))
+    reasons = comparison.reasons_to_fail(worst)
+    for reason in reasons:
+        print(f"skfairdp: failed: {printable(reason)}", file=sys.stderr)
+    return EXIT_FORBIDDEN if reasons else EXIT_OK
+
+
 def _check_ledger(chosen: argparse.Namespace) -> None:
     """Say what is wrong with the ledger's options before hours of work, and make no file."""
     if chosen.ledger is None:
@@ -450,7 +486,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if chosen.command is None:
         parser.print_help()
         return EXIT_OK
-    run = {"demo": _demo, "audit": _audit, "privatize": _privatize, "versions": _versions}[chosen.command]
+    runs = {"demo": _demo, "audit": _audit, "compare": _compare, "privatize": _privatize, "versions": _versions}
+    run = runs[chosen.command]
     for stream in (sys.stdout, sys.stderr):  # a label in any script is shown as well as the terminal can
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
