@@ -18,7 +18,7 @@ def people(n=1000, seed=0):
     """A table with a vendor's score and decision that are harder on group 1."""
     frame = make_biased_classification(n, 4, group_shift=1.0, as_frame=True, random_state=seed).frame
     noise = np.random.default_rng(seed).normal(size=n)
-    raw = 1.5 * frame["x0"] + frame["target"] * 2 - 1 - 1.2 * frame["group"] + 0.5 * noise
+    raw = 1.5 * frame["x0"] + frame["target"] * 2 - 1 - 3.0 * frame["group"] + 0.5 * noise
     frame["score"] = 1 / (1 + np.exp(-raw))
     frame["decision"] = np.where(frame["score"] >= 0.5, "yes", "no")
     frame["target"] = frame["target"].map({0: "no", 1: "yes"})
