@@ -5,6 +5,8 @@ import re
 import numpy as np
 import pandas as pd
 
+from skfairdp.table_audit._column_names import names_rows
+
 MISSING = "(missing)"  # the category of rows that have no value
 IDENTIFIER = "nearly every row has a value of its own (an identifier or free text)"
 ROW_NUMBERS = "numbers of the rows"
@@ -36,13 +38,21 @@ def reason_to_drop(column: pd.Series) -> str | None:
         whole = pd.api.types.is_integer_dtype(column.dtype) and n_distinct == len(column)
         if whole and present.max() - present.min() == len(column) - 1:
             return ROW_NUMBERS
-        return GIVEN_NUMBERS if n_distinct > 50 and n_distinct > 0.9 * len(present) and given_out(present) else None
+        if n_distinct > 50 and n_distinct > 0.9 * len(present):
+            named = names_rows(str(column.name)) and n_distinct > 0.98 * len(present) and _whole(present)
+            return GIVEN_NUMBERS if named or given_out(present) else None
+        return None
     sample = present.head(200).astype(str)
     if all(_DATE.fullmatch(value) for value in sample):
         return DATES
     if n_distinct > 50 and n_distinct > len(present) / 2:
         return IDENTIFIER
     return None
+
+
+def _whole(column: pd.Series) -> bool:
+    values = column.to_numpy(dtype=np.float64)
+    return bool(len(values) > 1 and np.isfinite(values).all() and (values == np.floor(values)).all())
 
 
 def given_out(column: pd.Series) -> bool:
@@ -54,13 +64,11 @@ def given_out(column: pd.Series) -> bool:
     differ. Numbers that are spread too widely to meet are taken for names if all have the same eight or more digits,
     as telephone numbers and account numbers have.
     """
-    values = column.to_numpy(dtype=np.float64)
-    values = values[np.isfinite(values)]
-    if len(values) < 2 or not (values == np.floor(values)).all():
+    if not _whole(column):
         return False
+    values = np.sort(column.to_numpy(dtype=np.float64))
     if np.abs(values).max() > 2**53:  # floats this large are whole anyway, and cannot tell neighbours apart
         return pd.api.types.is_integer_dtype(column.dtype)
-    values.sort()
     quarter = len(values) // 4
     for part in (values, values[quarter : len(values) - quarter]):  # one outlier must not hide a dense range
         n, n_range = len(part), part[-1] - part[0] + 1
