@@ -1,7 +1,7 @@
 """Gaps between groups as estimates: corrected for the noise that makes a largest difference large, with intervals."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,7 +27,7 @@ _METRICS = sorted([*CLASS_METRICS, "accuracy_gap"])
 # With fewer rows one of them moves the rate by more than ten points, and Wilson's interval of a single rate is
 # fifty points wide: nothing that could be said of such a group is worth a headline.
 MIN_ROWS = 10
-# Of the error of each end of a change, the part that goes to finding the groups that may be at the ends of the gap.
+# Of the error of each end of a change, the part that goes to telling which groups may be at the ends of the gap.
 _SHARE_FOR_ENDS = 0.2
 
 
@@ -305,10 +305,10 @@ def estimate_gap_change(
     Notes
     -----
     **Fairness.** Let a and b be the groups at the ends of the first model's true gap. The second model's gap is at
-    least what *it* has between a and b; so the change is at most the change between a and b, whose error is that of
-    paired rows. The groups a and b are among those that are not surely in between; the upper end is the largest
-    bound of any such pair, and the lower end is the same with the models exchanged. For a root mean square over
-    classes, classes are weighed by their measured gaps.
+    least what *it* has between a and b, in either direction; so the change is at most the change between a and b,
+    whose error is that of paired rows. The groups a and b are among those that are not surely in between; the upper
+    end is the largest bound of any such pair, and the lower end is the same with the models exchanged. For a root mean
+    square over classes, classes are weighed by their measured gaps.
 
     References
     ----------
@@ -342,8 +342,8 @@ def estimate_gap_change(
     # Rows on which the models agree: what one counts and the other does not is the rest.
     agree = rows.count("y_pred", rows.predicted["y_pred"] == rows.predicted["y_pred_reference"])
     changes = _paired_changes(parts, judged, [table[0] for table in tables], agree[0])
-    upper = _change_upper(parts, judged[0], changes, confidence_level)
-    lower = -_change_upper(parts, judged[1], [(-change, variance) for change, variance in changes], confidence_level)
+    upper = _change_upper(parts, judged, changes, confidence_level)
+    lower = -_change_upper(parts, judged[::-1], [change.turned() for change in changes], confidence_level)
     # The same draws for both models: what they have in common cancels.
     seed = int(gap_generator(random_state).integers(2**32))
     values = []
@@ -356,10 +356,31 @@ def estimate_gap_change(
     return Interval(float(np.clip(values[0] - values[1], lower, upper)), lower, upper)
 
 
+class _PairedChange(NamedTuple):
+    """Difference and sum of two models' rates in every group, with their variances."""
+
+    difference: np.ndarray
+    variance: np.ndarray
+    total: np.ndarray
+    total_variance: np.ndarray
+
+    def turned(self) -> "_PairedChange":
+        """Return the same with the models exchanged."""
+        return self._replace(difference=-self.difference)
+
+    def upper(self, opposed: np.ndarray, multiplier: float) -> np.ndarray:
+        """Return upper ends of the change of every pair; ``opposed`` are pairs that the second model turns round."""
+        change = self.difference[:, None] - self.difference
+        change += multiplier * np.sqrt(self.variance[:, None] + self.variance)
+        turned = self.total[:, None] - self.total
+        turned += multiplier * np.sqrt(self.total_variance[:, None] + self.total_variance)
+        return np.where(opposed, turned, change)
+
+
 def _paired_changes(
     parts: _Metric, judged: list[list[JudgedRate]], tables: list[np.ndarray], agree: np.ndarray
-) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return, for each rate, the change of every judged group and its variance, from paired rows."""
+) -> list[_PairedChange]:
+    """Return, for each rate, how the two models differ in every judged group, from paired rows."""
     changes = []
     for place, (one, other) in enumerate(zip(*judged)):
         position = parts.positions[place // len(parts.rates)]
@@ -374,17 +395,22 @@ def _paired_changes(
         # Agresti and Min add half a row to each of the four cells, so that no variance is 0.
         differing = (np.maximum(first + second - 2 * both, 0.0) * n + 1) / (n + 2)
         variance = (differing - ((first - second) * n / (n + 2)) ** 2) / (n + 2)
-        changes.append((one.values - other.values, (one.weights[:, None] ** 2 * variance).sum(axis=0)))
+        smooth = [(share * n + 1) / (n + 2) for share in (first, second)]
+        # The sum and the difference of two numbers have variances that add up to twice those of the numbers.
+        of_sum = np.maximum(2 * sum(p * (1 - p) for p in smooth) / (n + 2) - variance, 0.0)
+        variance, of_sum = ((one.weights[:, None] ** 2 * part).sum(axis=0) for part in (variance, of_sum))
+        changes.append(_PairedChange(one.values - other.values, variance, one.values + other.values, of_sum))
     return changes
 
 
-def _change_upper(parts: _Metric, first: list[JudgedRate], changes: list, level: float) -> float:
+def _change_upper(parts: _Metric, models: list[list[JudgedRate]], changes: list[_PairedChange], level: float) -> float:
     """Return an upper end of the change of the combined gap, first model minus second."""
+    first, second = models
     tail = (1 - level) / 2
     single = normal_multiplier(tail * (1 - _SHARE_FOR_ENDS))
     comparable = [rate.comparable for rate in first]
     sizes = tuple(len(rate.groups) for rate in first if rate.comparable)
-    joint = range_multiplier(1 - tail * _SHARE_FOR_ENDS, sizes)
+    joint = range_multiplier(1 - tail * _SHARE_FOR_ENDS / 2, sizes)
     bounds, lower, upper, gaps = np.full((4, len(first)), np.nan)
     for place in np.flatnonzero(comparable):
         values, n, _ = first[place].family()
@@ -392,9 +418,8 @@ def _change_upper(parts: _Metric, first: list[JudgedRate], changes: list, level:
         # Not the highest group if another one is surely above; not the lowest if one is surely below.
         not_highest, not_lowest = np.any(below > 0, axis=0), np.any(below > 0, axis=1)
         pairs = ~np.logical_or.outer(not_highest, not_lowest) & ~np.eye(len(values), dtype=bool)
-        change, variance = changes[place]
-        bound = change[:, None] - change + single * np.sqrt(variance[:, None] + variance)
-        bounds[place] = bound[pairs].max()
+        opposed = pair_lower(second[place].values, second[place].sizes, joint).T > 0
+        bounds[place] = changes[place].upper(opposed, single)[pairs].max()
         lower[place], upper[place] = max(0.0, below.max()), -below.min()
         gaps[place] = values.max() - values.min()
     shape = (4, len(parts.positions), len(parts.rates))

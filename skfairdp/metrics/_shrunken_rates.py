@@ -63,8 +63,9 @@ def shrunken_rates(
     Notes
     -----
     **Fairness.** Rates are normal around a sum of column effects, with a standard deviation between groups over which
-    is averaged (half-Cauchy beforehand, with a scale of ten points). The intervals cover the true rates with
-    the stated level on average over the groups, not each: a small group that truly is unlike all others is drawn towards them.
+    is averaged (half-Cauchy beforehand, with a scale of ten points). The intervals cover the true rates with the
+    stated level on average over the groups, not each: a small group that truly is unlike all others is drawn towards
+    them.
     For a claim about the largest gap use :func:`estimate_gap`, which draws nobody anywhere.
 
     References

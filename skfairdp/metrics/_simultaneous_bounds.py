@@ -31,8 +31,8 @@ from scipy.special import ndtr, ndtri
 # Nodes of the quadrature for the distribution of the range; 400 give more than ten digits up to 10,000 groups.
 _NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(400)
 _WIDEST = 12.0
-# Permutations of a p-value: its least value is 1 / 5000. Fewer if there are many pairs of groups.
-_MOST_PERMUTATIONS, _LEAST_PERMUTATIONS = 4999, 499
+# Permutations of a p-value: its least value is 1 / 2000. Fewer if there are many pairs of groups.
+_MOST_PERMUTATIONS, _LEAST_PERMUTATIONS = 1999, 499
 _MOST_PAIRS = 20_000_000
 _BLOCK_PAIRS = 2_000_000
 _BIAS_DRAWS = 1000
