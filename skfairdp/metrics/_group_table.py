@@ -79,10 +79,12 @@ def group_table(
     rows = read_rows(
         y_true, {"y_pred": y_pred}, sensitive_features=sensitive_features, sample_weight=sample_weight, labels=labels
     )
-    counts, numbers, squared = (None if part is None else part[0] for part in rows.count("y_pred"))
+    counts, numbers, squared = rows.count("y_pred")
+    about = (rows.groups, rows.names, rows.classes)
+    table = counts[0]
     if squared is None:  # one and the same array, by which others see that there are no weights
-        numbers = counts
-    return GroupTable(counts, rows.groups, rows.names, rows.classes, numbers, squared)
+        return GroupTable(table, *about, rows=table)
+    return GroupTable(table, *about, rows=numbers[0], squared=squared[0])
 
 
 @dataclass(frozen=True)
