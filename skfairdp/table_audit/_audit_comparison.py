@@ -9,8 +9,9 @@ from typing import Any
 
 import pandas as pd
 
-from skfairdp._validation import check_number
+from skfairdp._validation import check_choice, check_number
 from skfairdp.table_audit._plain_words import (
+    FAIRNESS_WORDS,
     capital,
     difference_of_independent,
     fairness_words,
@@ -166,7 +167,27 @@ def _document(audit: Any, name: str) -> dict[str, Any]:
     missing = [key for key in ("table", "fairness", "settings", "systems", "reference", "group_rates") if key not in audit]
     if missing:
         raise ValueError(f"{name} is not a whole audit: it lacks {listed(missing)}.")
+    _check_whole(audit, name)
     return dict(audit)
+
+
+def _check_whole(document: Mapping[str, Any], name: str) -> None:
+    """Refuse a document that was torn or written by hand, by the first thing that it lacks."""
+    fairness = check_choice(document["fairness"], list(FAIRNESS_WORDS), "fairness metric")
+    figures = [f"{figure}{end}" for figure in (fairness, *_FIGURES) for end in _ENDS]
+    for key, wanted in (("table", ["method", *figures]), ("group_rates", ["attribute", "group"])):
+        rows = document[key]
+        if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
+            raise ValueError(f"{name} is not a whole audit: its {key} is no list of rows.")
+        missing = next((column for row in rows for column in wanted if column not in row), None)
+        if missing is not None:
+            raise ValueError(f"{name} is not a whole audit: a row of its {key} lacks {missing}.")
+    settings = document["settings"]
+    if not isinstance(settings, Mapping):
+        raise ValueError(f"{name} is not a whole audit: its settings are no mapping.")
+    missing = [setting for setting in ("target", "sensitive", "pos_label", "classes") if setting not in settings]
+    if missing:
+        raise ValueError(f"{name} is not a whole audit: its settings lack {listed(missing)}.")
 
 
 def _check_comparable(before: dict[str, Any], after: dict[str, Any]) -> None:

@@ -84,11 +84,11 @@ def make_verdict(result: "TableAudit") -> Verdict:
         *_finding(result, result.reference),
         _four_fifths(result, result.reference),
         _assumed(result),
+        _choice(result, alternative),
+        _threshold(result),
         *(_other_system(result, name) for name in result.systems if name != result.reference),
         _within_strata(result),
         _too_few(result),
-        _choice(result, alternative),
-        _threshold(result),
         *(_leak(result, name) for name in dict.fromkeys([result.reference, result.best])),
         _privacy(result, private),
     ]

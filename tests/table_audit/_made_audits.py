@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -82,6 +83,7 @@ def _with_ends(name, values):
     return dict(zip((name, f"{name}_lower", f"{name}_upper"), values))
 
 
+@cache  # nobody may change what it returns
 def made_audit(
     n_groups=2,
     n_classes=2,
