@@ -34,8 +34,9 @@ class AuditComparison:
     Attributes
     ----------
     table : DataFrame
-        One row for each method or system that both audits have. For the gap, ``accuracy``, ``selection_ratio``, ``leakage``
-        and ``leakage_auc``: ``_before``, ``_after``, and ``_change`` with its ``_change_lower`` and ``_change_upper``.
+        One row for each method or system that both audits have. For the gap, ``accuracy``, ``selection_ratio``,
+        ``leakage`` and ``leakage_auc``: ``_before``, ``_after``, and ``_change`` with ``_change_lower`` and
+        ``_change_upper``.
     fairness : str
         The fairness metric.
     guarded : tuple of str
@@ -55,7 +56,8 @@ class AuditComparison:
         Parameters
         ----------
         most_points : float or None
-            Growth in percentage points that is allowed. None allows what may be chance: growth whose 95% interval holds 0.
+            Growth in percentage points that is allowed. None allows what may be chance: growth whose 95% interval
+            holds 0.
 
         Returns
         -------
@@ -104,9 +106,9 @@ def compare_audits(a: Any, b: Any) -> AuditComparison:
 
     Notes
     -----
-    The two audits are taken as independent: their intervals are combined in quadrature, each end of a change from the ends
-    that pull it there [1]_. Audits that share rows err together, so that the interval is then too wide, never too narrow,
-    as long as their errors do not oppose each other.
+    The two audits are taken as independent: their intervals are combined in quadrature, each end of a change from
+    the ends that pull it there [1]_. Audits that share rows mostly err together; the interval is then wider than it
+    need be.
 
     References
     ----------
@@ -164,7 +166,9 @@ def _document(audit: Any, name: str) -> dict[str, Any]:
             f"{name} has schema version {version}, and this skfairdp reads {SCHEMA_VERSION}: write it again with "
             "`skfairdp audit ... --json FILE`."
         )
-    missing = [key for key in ("table", "fairness", "settings", "systems", "reference", "group_rates") if key not in audit]
+    missing = [
+        key for key in ("table", "fairness", "settings", "systems", "reference", "group_rates") if key not in audit
+    ]
     if missing:
         raise ValueError(f"{name} is not a whole audit: it lacks {listed(missing)}.")
     _check_whole(audit, name)
@@ -210,7 +214,9 @@ def _check_comparable(before: dict[str, Any], after: dict[str, Any]) -> None:
             for name, only in (("a", groups - others), ("b", others - groups))
             if only
         ]
-        raise ValueError(f"the audits cannot be compared, because their gaps are between other groups: {'; '.join(parts)}.")
+        raise ValueError(
+            f"the audits cannot be compared, because their gaps are between other groups: {'; '.join(parts)}."
+        )
 
 
 def _counted_groups(document: dict[str, Any]) -> set[str]:

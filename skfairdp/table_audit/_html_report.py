@@ -139,8 +139,10 @@ def _number(value: float, digits: int = 3) -> str:
 def _rates_table(rates: pd.DataFrame, positive: Any) -> tuple[list[str], dict[tuple[str, str], dict[str, Any]]]:
     """Lay out rates with a row for each method and group, and a cell for each rate."""
     shown = rates[(rates["rate"] == "accuracy") | (rates["class"] == positive if positive is not None else True)]
-    # As RATE_NAMES has them, and the classes in their own order. Of many classes, first what a gap between them is made of.
-    order = {rate: k for k, rate in enumerate(RATE_NAMES)} | ({} if positive is not None else {"accuracy": -2, "tpr": -1})
+    # As RATE_NAMES has them, and the classes in their own order. Of many classes, first what their gap is made of.
+    order = {rate: k for k, rate in enumerate(RATE_NAMES)} | (
+        {} if positive is not None else {"accuracy": -2, "tpr": -1}
+    )
     kinds = sorted(dict.fromkeys(zip(shown["rate"], shown["class"])), key=lambda kind: order[kind[0]])
     names = {kind: _column_name(*kind, positive) for kind in kinds}
     rows: dict[tuple[str, str], dict[str, Any]] = {}

@@ -107,9 +107,10 @@ def test_methods_of_one_audit_are_named(before):
     text = compare_audits(before, made_audit(systems=("decision",), methods=("trees",))).to_text()
     assert "Only in a: logistic, fair trees, fair private trees and noise." in text
     digest = {"file_sha256": "0" * 64}
-    assert "Both audits read the same file" in compare_audits(
-        with_settings(before, **digest), with_settings(before, **digest)
-    ).to_text()
+    assert (
+        "Both audits read the same file"
+        in compare_audits(with_settings(before, **digest), with_settings(before, **digest)).to_text()
+    )
 
 
 @pytest.fixture

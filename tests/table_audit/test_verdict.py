@@ -52,7 +52,9 @@ def test_the_users_own_system_comes_first():
 def test_chance_is_called_chance():
     result = with_figures(made_audit(), "trees", tpr_gap_p_value=0.4, tpr_gap_lower=0.0)
     assert gap_state(result, "trees") == "chance"
-    assert result.verdict.headline.startswith("No gap between groups can be told from chance in the reference model trees")
+    assert result.verdict.headline.startswith(
+        "No gap between groups can be told from chance in the reference model trees"
+    )
     assert "No gap can be told from chance (p = 0.400)" in words(result)
     assert "loses" not in words(result)
     assert "narrows it" not in result.verdict.headline  # there is none to be narrowed
@@ -236,7 +238,9 @@ def test_validation_and_test_costs_are_told_apart():
     assert "within 1.0 point of the best accuracy. There fair trees is 0.4 points behind the best, trees" in text
     assert "(85.3% against 85.7%); the cost above is that of the rows" in text
     far = with_figures(result, "fair trees", validation_accuracy=0.84)
-    assert "is 1.7 points behind the best, trees (84.0% against 85.7%, more than that, but within the doubt" in words(far)
+    assert "is 1.7 points behind the best, trees (84.0% against 85.7%, more than that, but within the doubt" in words(
+        far
+    )
 
 
 def test_cost_has_an_interval():
