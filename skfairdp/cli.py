@@ -157,8 +157,9 @@ def _add_compare(commands: Any) -> None:
         commands,
         "compare",
         "the same system at two dates: did a gap grow",
-        "Compare two audits of the same system, an earlier and a later one: changes of gap, accuracy, selection ratio\n"
-        "and leakage with 95% intervals. Fails if the gap of a system (without one: of the reference) grew beyond chance.",
+        "Compare two audits of the same system, an earlier and a later one: changes of gap, accuracy,\n"
+        "selection ratio and leakage with 95% intervals. Fails if the gap of a system (without one: of the\n"
+        "reference) grew beyond chance.",
         "skfairdp compare january.json june.json",
         "skfairdp compare january.json june.json --fail-if-worse 2",
     )

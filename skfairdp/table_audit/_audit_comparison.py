@@ -9,8 +9,9 @@ from typing import Any
 
 import pandas as pd
 
-from skfairdp._validation import check_number
+from skfairdp._validation import check_choice, check_number
 from skfairdp.table_audit._plain_words import (
+    FAIRNESS_WORDS,
     capital,
     difference_of_independent,
     fairness_words,
@@ -33,8 +34,9 @@ class AuditComparison:
     Attributes
     ----------
     table : DataFrame
-        One row for each method or system that both audits have. For the gap, ``accuracy``, ``selection_ratio``, ``leakage``
-        and ``leakage_auc``: ``_before``, ``_after``, and ``_change`` with its ``_change_lower`` and ``_change_upper``.
+        One row for each method or system that both audits have. For the gap, ``accuracy``, ``selection_ratio``,
+        ``leakage`` and ``leakage_auc``: ``_before``, ``_after``, and ``_change`` with ``_change_lower`` and
+        ``_change_upper``.
     fairness : str
         The fairness metric.
     guarded : tuple of str
@@ -54,7 +56,8 @@ class AuditComparison:
         Parameters
         ----------
         most_points : float or None
-            Growth in percentage points that is allowed. None allows what may be chance: growth whose 95% interval holds 0.
+            Growth in percentage points that is allowed. None allows what may be chance: growth whose 95% interval
+            holds 0.
 
         Returns
         -------
@@ -103,9 +106,9 @@ def compare_audits(a: Any, b: Any) -> AuditComparison:
 
     Notes
     -----
-    The two audits are taken as independent: their intervals are combined in quadrature, each end of a change from the ends
-    that pull it there [1]_. Audits that share rows err together, so that the interval is then too wide, never too narrow,
-    as long as their errors do not oppose each other.
+    The two audits are taken as independent: their intervals are combined in quadrature, each end of a change from
+    the ends that pull it there [1]_. Audits that share rows mostly err together; the interval is then wider than it
+    need be.
 
     References
     ----------
@@ -163,10 +166,32 @@ def _document(audit: Any, name: str) -> dict[str, Any]:
             f"{name} has schema version {version}, and this skfairdp reads {SCHEMA_VERSION}: write it again with "
             "`skfairdp audit ... --json FILE`."
         )
-    missing = [key for key in ("table", "fairness", "settings", "systems", "reference", "group_rates") if key not in audit]
+    missing = [
+        key for key in ("table", "fairness", "settings", "systems", "reference", "group_rates") if key not in audit
+    ]
     if missing:
         raise ValueError(f"{name} is not a whole audit: it lacks {listed(missing)}.")
+    _check_whole(audit, name)
     return dict(audit)
+
+
+def _check_whole(document: Mapping[str, Any], name: str) -> None:
+    """Refuse a document that was torn or written by hand, by the first thing that it lacks."""
+    fairness = check_choice(document["fairness"], list(FAIRNESS_WORDS), "fairness metric")
+    figures = [f"{figure}{end}" for figure in (fairness, *_FIGURES) for end in _ENDS]
+    for key, wanted in (("table", ["method", *figures]), ("group_rates", ["attribute", "group"])):
+        rows = document[key]
+        if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
+            raise ValueError(f"{name} is not a whole audit: its {key} is no list of rows.")
+        missing = next((column for row in rows for column in wanted if column not in row), None)
+        if missing is not None:
+            raise ValueError(f"{name} is not a whole audit: a row of its {key} lacks {missing}.")
+    settings = document["settings"]
+    if not isinstance(settings, Mapping):
+        raise ValueError(f"{name} is not a whole audit: its settings are no mapping.")
+    missing = [setting for setting in ("target", "sensitive", "pos_label", "classes") if setting not in settings]
+    if missing:
+        raise ValueError(f"{name} is not a whole audit: its settings lack {listed(missing)}.")
 
 
 def _check_comparable(before: dict[str, Any], after: dict[str, Any]) -> None:
@@ -189,7 +214,9 @@ def _check_comparable(before: dict[str, Any], after: dict[str, Any]) -> None:
             for name, only in (("a", groups - others), ("b", others - groups))
             if only
         ]
-        raise ValueError(f"the audits cannot be compared, because their gaps are between other groups: {'; '.join(parts)}.")
+        raise ValueError(
+            f"the audits cannot be compared, because their gaps are between other groups: {'; '.join(parts)}."
+        )
 
 
 def _counted_groups(document: dict[str, Any]) -> set[str]:

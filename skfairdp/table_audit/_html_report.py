@@ -4,11 +4,12 @@ import base64
 import hashlib
 import html
 import math
+import re
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from skfairdp.table_audit._page_pictures import (
     calibration_picture,
@@ -60,6 +61,7 @@ def write_html_page(result: "TableAudit") -> str:
         "count": count,
         "listed": listed,
         "p_text": p_text,
+        "options": _mark_options,
     }
     environment.globals |= {"span": span, "isnan": math.isnan}
     loader = environment.loader
@@ -119,6 +121,11 @@ def write_notebook_summary(result: "TableAudit") -> str:
     return f'<div class="skfairdp-audit">{"".join(parts)}</div>'
 
 
+def _mark_options(text: str) -> Markup:
+    """Set options of the command line as code, which no line end divides."""
+    return Markup(re.sub(r"(?<![\w-])(--[a-z][a-z-]*)", r"<code>\1</code>", str(escape(text))))
+
+
 def _epsilon(epsilon: float, delta: float = 0.0) -> str:
     if math.isinf(epsilon):
         return "∞"
@@ -132,8 +139,10 @@ def _number(value: float, digits: int = 3) -> str:
 def _rates_table(rates: pd.DataFrame, positive: Any) -> tuple[list[str], dict[tuple[str, str], dict[str, Any]]]:
     """Lay out rates with a row for each method and group, and a cell for each rate."""
     shown = rates[(rates["rate"] == "accuracy") | (rates["class"] == positive if positive is not None else True)]
-    # As RATE_NAMES has them, and the classes in their own order.
-    order = {rate: k for k, rate in enumerate(RATE_NAMES)}
+    # As RATE_NAMES has them, and the classes in their own order. Of many classes, first what their gap is made of.
+    order = {rate: k for k, rate in enumerate(RATE_NAMES)} | (
+        {} if positive is not None else {"accuracy": -2, "tpr": -1}
+    )
     kinds = sorted(dict.fromkeys(zip(shown["rate"], shown["class"])), key=lambda kind: order[kind[0]])
     names = {kind: _column_name(*kind, positive) for kind in kinds}
     rows: dict[tuple[str, str], dict[str, Any]] = {}
@@ -196,6 +205,9 @@ def _group_section(result: "TableAudit", attribute: str) -> dict[str, Any]:
     rates = result.group_rates[result.group_rates["attribute"] == attribute]
     names, rows = _rates_table(rates, result.settings["pos_label"])
     first = (result.reference, result.best)
+    if result.best == result.reference and result.best in result.systems:
+        first = ()  # the section about what exists has its table already
+        rows = {key: cells for key, cells in rows.items() if key[0] not in result.systems}
     return {
         "attribute": attribute,
         "names": names,

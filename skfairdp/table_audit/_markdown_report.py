@@ -100,7 +100,15 @@ def _gap_span(result: "TableAudit", row: Any) -> str:
 
 
 def _methods_table(result: "TableAudit") -> str:
-    header = ["method", "accuracy", f"{fairness_words(result.fairness).name}, points", "leakage", "AUC", "epsilon", "rows"]
+    header = [
+        "method",
+        "accuracy",
+        f"{fairness_words(result.fairness).name}, points",
+        "leakage",
+        "AUC",
+        "epsilon",
+        "rows",
+    ]
     rows = []
     for name, row in result.table.iterrows():
         mark = " (chosen)" if name == result.best and row["kind"] != "system" else ""
@@ -110,8 +118,9 @@ def _methods_table(result: "TableAudit") -> str:
                 f"{percent(row['accuracy'])} ({span(row['accuracy_lower'], row['accuracy_upper'])})",
                 f"{points(row[result.fairness]).split()[0]} ({_gap_span(result, row)})",
                 f"{percent(row['leakage'])} ({span(row['leakage_lower'], row['leakage_upper'])})",
-                "undefined" if math.isnan(row["leakage_auc"]) else f"{row['leakage_auc']:.2f} "
-                f"({row['leakage_auc_lower']:.2f} to {row['leakage_auc_upper']:.2f})",
+                "undefined"
+                if math.isnan(row["leakage_auc"])
+                else f"{row['leakage_auc']:.2f} ({row['leakage_auc_lower']:.2f} to {row['leakage_auc_upper']:.2f})",
                 "none" if math.isinf(row["epsilon"]) else f"{row['epsilon']:.4g}",
                 f"{round(row['n_rows']):,} {row['rows']}",
             ]

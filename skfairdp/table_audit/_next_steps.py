@@ -31,16 +31,22 @@ def next_steps(
     """
     steps = [check.advice for check in sorted(result.checks, key=lambda check: not check.serious)][:_MOST_CHECKS]
     if result.settings["assumed_positive"]:
-        steps.append(f"Name the favourable outcome: add --positive LABEL, one of {listed(result.settings['classes'], 5)}.")
+        steps.append(
+            f"Name the favourable outcome: add --positive LABEL, one of {listed(result.settings['classes'], 5)}."
+        )
     if state == "undefined":
         steps.append("Merge small groups, or audit one sensitive column at a time, so that groups can be compared.")
     elif not (result.table["kind"] != "system").any():
         if state != "chance":
             steps.append('See what fairer models would cost: leave out "--methods none".')
     elif narrower:
-        steps.append(f"Try {result.best} in place of {result.reference}: in Python it is result.models[{result.best!r}].")
+        steps.append(
+            f"Try {result.best} in place of {result.reference}: in Python it is result.models[{result.best!r}]."
+        )
     elif alternative is not None:
-        cost = max(0.0, float(result.table.loc[result.reference, "accuracy"] - result.table.loc[alternative, "accuracy"]))
+        cost = max(
+            0.0, float(result.table.loc[result.reference, "accuracy"] - result.table.loc[alternative, "accuracy"])
+        )
         steps.append(f"Look at {alternative}: on the test rows it is fairer for {points(cost)} of accuracy.")
     elif state != "chance" and not {"fair trees", "fair private trees"} & set(result.table.index):
         steps.append('Try trees that are corrected for fairness: --methods "trees, fair trees".')
@@ -48,8 +54,8 @@ def next_steps(
         steps.append("Collect more rows of the groups that are too small, or merge them, before you speak of them.")
     if result.table.loc[result.reference, "advantage_lower"] > _LEAK and private not in (None, result.best):
         steps.append(
-            f"What {result.reference} gives away tells the group: hand out answers only, or use {private}, which has an "
-            "epsilon."
+            f"What {result.reference} gives away tells the group: hand out answers only, or use {private}, which "
+            "has an epsilon."
         )
     if state != "undefined":
         steps.append(f'Guard it in CI: add --fail-if "{result.fairness} > 0.05" to the command.')

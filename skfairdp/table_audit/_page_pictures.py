@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from skfairdp.table_audit._table_audit import TableAudit
 
 _WIDE, _NARROW = 720.0, 340.0  # width of a picture on a screen and on a phone, in pixels
+_BESIDE_THE_VERDICT = 600.0  # width of the picture on the first screen
 _MANY_GROUPS = 6  # with more, only the first rate is drawn, and the tables have the others
 #: Groups of a calibration picture: as many as there are colours that the page has in light and dark.
 _GROUP_STYLES = (("#0072B2", "o"), ("#D55E00", "s"), ("#009E73", "^"), ("#000000", "D"))
@@ -48,7 +49,9 @@ _RC_PARAMS = {
 }
 
 
-def _picture_for_screens(draw: Callable[[Any], str], heights: tuple[float, float], salt: str) -> Markup:
+def _picture_for_screens(
+    draw: Callable[[Any], str], heights: tuple[float, float], salt: str, wide: float = _WIDE
+) -> Markup:
     """Draw for a screen and for a phone; the style sheet shows one of them.
 
     Parameters
@@ -59,12 +62,14 @@ def _picture_for_screens(draw: Callable[[Any], str], heights: tuple[float, float
         Height of each, in pixels.
     salt : str
         Sets the names inside the picture apart from those in other pictures of the page.
+    wide : float
+        Width on a screen, in pixels. A picture that is shown narrower has smaller letters.
     """
     import matplotlib
     from matplotlib.figure import Figure
 
     pictures = []
-    for css, width, height in zip(("wide", "narrow"), (_WIDE, _NARROW), heights):
+    for css, width, height in zip(("wide", "narrow"), (wide, _NARROW), heights):
         with matplotlib.rc_context(_RC_PARAMS | {"svg.hashsalt": f"{salt} {css}"}), warnings.catch_warnings():
             # Measured in matplotlib's font, which lacks many scripts. The page's font, which is shown, may have them.
             warnings.filterwarnings("ignore", "Glyph .* missing|Matplotlib currently does not support")
@@ -118,7 +123,7 @@ def tradeoff_picture(result: "TableAudit") -> Markup:
         )
         return f"Accuracy against {name}. Chosen: {result.best}. {told}."
 
-    return _picture_for_screens(draw, (340, 330), "trade-off")
+    return _picture_for_screens(draw, (300, 330), "trade-off", _BESIDE_THE_VERDICT)
 
 
 def rates_shown(result: "TableAudit", n_groups: int) -> tuple[str, ...]:
@@ -131,7 +136,10 @@ def rates_shown(result: "TableAudit", n_groups: int) -> tuple[str, ...]:
 
 
 def group_rates_picture(result: "TableAudit", attribute: str, most_rates: int | None = None) -> Markup:
-    """Draw the rates of every group with their intervals, of the reference and of the chosen method."""
+    """Draw the rates of every group with their intervals, of the reference and of the chosen method.
+
+    With ``most_rates`` it is the picture beside the verdict.
+    """
     from skfairdp.inspection import GroupRatesDisplay
 
     rates = result.group_rates
@@ -151,7 +159,8 @@ def group_rates_picture(result: "TableAudit", attribute: str, most_rates: int | 
         return f"Rates by {attribute} with 95% intervals, for {told}; the tables below have the numbers."
 
     height = 50 + 24 * len(shown) * (mine["group"].nunique() + 1)
-    return _picture_for_screens(draw, (height, height), f"rates {attribute} {most_rates}")
+    wide = _WIDE if most_rates is None else _BESIDE_THE_VERDICT
+    return _picture_for_screens(draw, (height, height), f"rates {attribute} {most_rates}", wide)
 
 
 def _drawn_groups(result: "TableAudit", attribute: str, shown: Sequence[str]) -> list[str]:
@@ -176,6 +185,8 @@ def groups_not_drawn(result: "TableAudit", attribute: str) -> list[str]:
 
 def calibration_picture(result: "TableAudit", method: str, attribute: str) -> tuple[Markup, list[str]]:
     """Draw what happens against what the scores say, for the largest groups; return those that are drawn too."""
+    from skfairdp.inspection import shortened_label
+
     table = result.calibration
     assert table is not None
     mine = table[(table["method"] == method) & (table["attribute"] == attribute)]
@@ -191,7 +202,7 @@ def calibration_picture(result: "TableAudit", method: str, attribute: str) -> tu
             rows = bins[bins["group"].astype(str) == group].sort_values("mean_score")
             errors = [rows["observed"] - rows["lower"], rows["upper"] - rows["observed"]]
             style = {"color": colour, "marker": marker, "markersize": 6, "linewidth": 1.4, "elinewidth": 1}
-            ax.errorbar(rows["mean_score"], rows["observed"], yerr=errors, label=group, **style)
+            ax.errorbar(rows["mean_score"], rows["observed"], yerr=errors, label=shortened_label(group), **style)
         ax.spines[["top", "right"]].set_visible(False)
         ax.set_xlabel("mean score", fontweight="bold")
         ax.set_ylabel("share that happens", fontweight="bold")
@@ -200,8 +211,8 @@ def calibration_picture(result: "TableAudit", method: str, attribute: str) -> tu
         ax.yaxis.set_major_formatter(_percent)
         ax.legend(frameon=False, loc="upper left")
         return (
-            f"Calibration of {method} by {attribute}: the share that happens against the mean score, for {listed(groups)}; "
-            "the table below has the numbers."
+            f"Calibration of {method} by {attribute}: the share that happens against the mean score, for "
+            f"{listed(groups)}; the table below has the numbers."
         )
 
     return _picture_for_screens(draw, (340, 330), f"calibration {method} {attribute}"), groups

@@ -140,9 +140,7 @@ def group_name(value: Any) -> str | None:
     return " x ".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
-def difference_of_independent(
-    before: Sequence[float], after: Sequence[float]
-) -> tuple[float, float, float]:
+def difference_of_independent(before: Sequence[float], after: Sequence[float]) -> tuple[float, float, float]:
     """Return a difference with its interval, of two (value, lower, upper) that were estimated on different rows.
 
     Each end is as far from the difference as the ends that pull it there, in quadrature (Zou and Donner,

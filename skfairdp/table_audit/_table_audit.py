@@ -36,20 +36,21 @@ class TableAudit:
     Attributes
     ----------
     table : DataFrame
-        One row per method or existing system; ``n_rows`` and ``rows`` (``"all rows"`` or ``"test rows"``) say what it was
-        measured on. ``accuracy`` with its interval (``_lower``, ``_upper``), ``balanced_accuracy``; the fairness metric,
-        corrected for the chance that widens a largest difference, with ``_lower``, ``_upper``, ``_p_value`` (of no gap at
-        all), ``_measured`` (as it came out, uncorrected) and ``_change`` from the reference with its interval;
-        ``highest_group`` and ``lowest_group`` at the ends of the gap; ``selection_ratio`` (four-fifths rule) with its
-        interval, further gaps; ``leakage`` (accuracy of the strongest attacker), its ``advantage`` over naming the largest
-        group (``majority``) and ``leakage_auc``, each with its interval; ``code_bits``, exact ``epsilon`` and ``delta``,
-        whom it ``protects``, ``seconds`` of training. ``kind`` is ``"system"`` (exists already), ``"reference"`` or
-        ``"method"``; ``needs_groups`` tells what must be told the group when it answers, ``constant`` what is no better
-        than one answer for everybody. The ``validation_`` columns are what the choice was made by.
+        One row per method or existing system; ``n_rows`` and ``rows`` (``"all rows"`` or ``"test rows"``) say what it
+        was measured on. ``accuracy`` with its interval (``_lower``, ``_upper``), ``balanced_accuracy``; the fairness
+        metric, corrected for the chance that widens a largest difference, with ``_lower``, ``_upper``, ``_p_value``
+        (of no gap at all), ``_measured`` (as it came out, uncorrected) and ``_change`` from the reference with its
+        interval; ``highest_group`` and ``lowest_group`` at the ends of the gap; ``selection_ratio`` (four-fifths
+        rule) with its interval, further gaps; ``leakage`` (accuracy of the strongest attacker), its ``advantage``
+        over naming the largest group (``majority``) and ``leakage_auc``, each with its interval; ``code_bits``, exact
+        ``epsilon`` and ``delta``, whom it ``protects``, ``seconds`` of training. ``kind`` is ``"system"`` (exists
+        already), ``"reference"`` or ``"method"``; ``needs_groups`` tells what must be told the group when it answers,
+        ``constant`` what is no better than one answer for everybody. The ``validation_`` columns are what the choice
+        was made by.
     best : str
         The fairest method among those almost as accurate as the most accurate one; the reference wins ties.
     reference : str
-        What others are compared with: the system that exists already if there is one, otherwise the best reference model.
+        What others are compared with: the system that exists already if there is one, else the best reference model.
     fairness : {"tpr_gap", "grms", "equalized_odds_gap", "demographic_parity_gap", "calibration_gap"}
         The fairness metric.
     candidates : DataFrame

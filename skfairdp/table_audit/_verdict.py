@@ -84,11 +84,11 @@ def make_verdict(result: "TableAudit") -> Verdict:
         *_finding(result, result.reference),
         _four_fifths(result, result.reference),
         _assumed(result),
+        _choice(result, alternative),
+        _threshold(result),
         *(_other_system(result, name) for name in result.systems if name != result.reference),
         _within_strata(result),
         _too_few(result),
-        _choice(result, alternative),
-        _threshold(result),
         *(_leak(result, name) for name in dict.fromkeys([result.reference, result.best])),
         _privacy(result, private),
     ]
@@ -376,8 +376,8 @@ def _assumed(result: "TableAudit") -> str:
     if not result.settings["assumed_positive"]:
         return ""
     return (
-        f"That {result.settings['pos_label']} is the favourable outcome is assumed: if it is not, who loses is told the "
-        "wrong way round. Name the favourable one with --positive LABEL (pos_label= in Python)."
+        f"That {result.settings['pos_label']} is the favourable outcome is assumed: if it is not, who loses is told "
+        "the wrong way round. Name the favourable one with --positive LABEL (pos_label= in Python)."
     )
 
 
@@ -418,7 +418,9 @@ def _choice(result: "TableAudit", alternative: str | None) -> str:
             f"cheapest that is: {_told_method(result, fairer[0], '')}"
         )
     better = " that is better than one answer for everybody" if result.table["constant"].astype(bool).any() else ""
-    return f"No other method{better} has a gap that can be told to be narrower than that of {called(result, result.best)}."
+    return (
+        f"No other method{better} has a gap that can be told to be narrower than that of {called(result, result.best)}."
+    )
 
 
 def _passed_over(result: "TableAudit", method: str | None) -> str:
@@ -441,7 +443,9 @@ def _told_method(result: "TableAudit", method: str, chosen: str) -> str:
     if math.isnan(row[metric]):
         told = f"{capital(method)} is chosen by its accuracy: it has no gap that can be computed"
     else:
-        told += f"{' is' if chosen else ' of'} {points(row[metric])} ({_interval(result, method)}, {_rows(result, method)})"
+        told += (
+            f"{' is' if chosen else ' of'} {points(row[metric])} ({_interval(result, method)}, {_rows(result, method)})"
+        )
     if chosen and row[metric] >= reference[metric]:
         told += f", which is not below the {points(reference[metric])} of {called(result, result.reference)}"
     if not math.isnan(change):
@@ -492,7 +496,9 @@ def _leak(result: "TableAudit", method: str) -> str:
     if math.isnan(row["leakage"]):
         return ""
     attribute = " and ".join(result.settings["sensitive"])
-    advantage, auc = ([row[f"{name}{end}"] for end in ("", "_lower", "_upper")] for name in ("advantage", "leakage_auc"))
+    advantage, auc = (
+        [row[f"{name}{end}"] for end in ("", "_lower", "_upper")] for name in ("advantage", "leakage_auc")
+    )
     area = f"AUC {auc[0]:.2f}, {auc[1]:.2f} to {auc[2]:.2f}" if not math.isnan(auc[0]) else "AUC undefined"
     told = (
         f"From what {called(result, method)} gives away, the strongest attacker tells the {attribute} of "

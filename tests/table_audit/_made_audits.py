@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,11 @@ from skfairdp.table_audit._table_checks import TableCheck
 
 FAIRNESS = ("tpr_gap", "grms", "equalized_odds_gap", "demographic_parity_gap", "calibration_gap")
 LEAKY = TableCheck(
-    "gives_target_away", ("stamp",), True, "The column 'stamp' predicts hired almost alone.", "Leave it out: --drop stamp."
+    "gives_target_away",
+    ("stamp",),
+    True,
+    "The column 'stamp' predicts hired almost alone.",
+    "Leave it out: --drop stamp.",
 )
 TWINS = TableCheck(
     "duplicates", (), False, "12 rows occur twice.", "Name the column that tells people apart: --person COLUMN."
@@ -25,7 +30,15 @@ def _row(group, rate, label, hits, trials):
     lower = beta.ppf(0.025, hits, trials - hits + 1) if trials and hits else 0.0
     upper = beta.ppf(0.975, hits + 1, trials - hits) if trials and hits < trials else 1.0
     value = hits / trials if trials else math.nan
-    return {"group": group, "rate": rate, "class": label, "value": value, "trials": trials, "lower": lower, "upper": upper}
+    return {
+        "group": group,
+        "rate": rate,
+        "class": label,
+        "value": value,
+        "trials": trials,
+        "lower": lower,
+        "upper": upper,
+    }
 
 
 def rates_by_group(y, predicted, groups, classes, attribute, method):
@@ -82,6 +95,7 @@ def _with_ends(name, values):
     return dict(zip((name, f"{name}_lower", f"{name}_upper"), values))
 
 
+@cache  # nobody may change what it returns
 def made_audit(
     n_groups=2,
     n_classes=2,
@@ -100,7 +114,7 @@ def made_audit(
     groups=None,
     seed=0,
 ):
-    """Make an audit of a table whose last group is recognised less often by ``bias``, by fair methods by a tenth of it."""
+    """Make an audit of a table whose last group is recognised less often by ``bias``, by fair methods by a tenth."""
     rng = np.random.default_rng(seed)
     names = list(groups or [f"g{k}" for k in range(n_groups)])
     shares = np.linspace(2, 1, len(names)) / np.linspace(2, 1, len(names)).sum()
@@ -199,7 +213,7 @@ def made_audit(
         leakage=pd.DataFrame(leaks),
         guarantees={name: [receipt] if math.isfinite(table.loc[name, "epsilon"]) else [] for name in table.index},
         summaries={name: f"What {name} does." for name in table.index},
-        models={name: None for name in methods},
+        models=dict.fromkeys(methods),
         notes=("zip is left out: an identifier.",),
         settings={
             "target": "hired",
