@@ -276,7 +276,7 @@ def _named_values(texts: Sequence[str]) -> dict[str, str]:
 def _audit(chosen: argparse.Namespace) -> int:
     from skfairdp.random import random_stream
     from skfairdp.table_audit import FailCondition, load_model, method_names
-    from skfairdp.table_files import file_digest, read_table
+    from skfairdp.table_files import read_table
 
     conditions = [FailCondition.parse(text) for text in chosen.fail_if]
     predictions, scores = _named_values(chosen.predictions), _named_values(chosen.scores)
@@ -292,7 +292,6 @@ def _audit(chosen: argparse.Namespace) -> int:
         methods = [*(method_names(everything=True) if methods == ["all"] else methods)]
         methods += [(name, load_model(path)) for name, path in models.items()]
     frame = read_table(chosen.table, separator=chosen.separator)
-    digest = file_digest(chosen.table)
     arguments = {
         "target": chosen.target,
         "sensitive": chosen.sensitive,
@@ -316,7 +315,7 @@ def _audit(chosen: argparse.Namespace) -> int:
     }
     title = f"Audit of {Path(chosen.table).name}"
     command = _command_to_repeat(chosen, arguments["random_state"])
-    return _run_audit(frame, chosen, arguments, command, title, conditions, {"file_sha256": digest})
+    return _run_audit(frame, chosen, arguments, command, title, conditions, {"file_sha256": frame.attrs["file_sha256"]})
 
 
 def _command_to_repeat(chosen: argparse.Namespace, seed: int) -> str:

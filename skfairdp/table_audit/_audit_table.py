@@ -192,6 +192,7 @@ def audit_table(
         raise ValueError(f"fairness='calibration' is about scores, and {', '.join(without)} has none.")
     score = score_to_choose_by(table.y, len(table.classes)) if choose_by == "auto" else choose_by
     run = AuditRun(table, systems, chosen, score, threshold, random_stream(seed), n_jobs)
+    run.notes[:0] = getattr(frame, "attrs", {}).get("notes", ())  # what reading the file has changed
     if unable:
         run.notes.append(f"Left out, because they are not about {fairness}: {', '.join(unable)}.")
     if chosen:
@@ -222,7 +223,7 @@ def audit_table(
         "scores": {one.name: one.scores for one in columns if one.scores} or None,
         "score_threshold": score_threshold,
         "fairness": fairness,
-        "pos_label": table.pos_label,
+        "pos_label": None if table.assumed_positive else table.pos_label,
         "control": [] if table.control is None else list(table.control),
         "weights": weights,
         "person": person,
@@ -245,6 +246,7 @@ def audit_table(
         **roles,
         "classes": list(table.classes),
         **options,
+        "pos_label": table.pos_label,
         "assumed_positive": table.assumed_positive,
         "score": score,
         "n_rows": len(table.y),

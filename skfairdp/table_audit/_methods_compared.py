@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import train_test_split
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
@@ -238,7 +239,7 @@ class ThresholdOptimizerClassifier(ClassifierMixin, BaseEstimator):
         self.random_state = random_state
 
     def fit(self, X: pd.DataFrame, y: Any) -> "ThresholdOptimizerClassifier":
-        """Train the trees, and find the thresholds."""
+        """Train the trees on seven tenths of the rows, and find the thresholds on the others."""
         from fairlearn.postprocessing import ThresholdOptimizer
 
         self.classes_ = _two_classes(y, self.pos_label, "fairlearn's ThresholdOptimizer")
@@ -248,13 +249,17 @@ class ThresholdOptimizerClassifier(ClassifierMixin, BaseEstimator):
             "equalized_odds": "equalized_odds",
             "demographic_parity": "demographic_parity",
         }[self.fairness]
+        y = (np.asarray(y) == self.classes_[1]).astype(int)
+        # Trees are too sure of rows that they were trained on: thresholds are found on others.
+        fit, held_out = train_test_split(np.arange(len(y)), test_size=0.3, random_state=0, stratify=y)
         model = Pipeline([("prepare", clone(self.preparation)), ("trees", _trees().set_params(random_state=0))])
+        model.fit(self._without_groups(X.iloc[fit]), y[fit])
         self.optimizer_ = ThresholdOptimizer(
-            estimator=model, constraints=constraint, predict_method="predict_proba", prefit=False
+            estimator=model, constraints=constraint, predict_method="predict_proba", prefit=True
         )
         with _quiet_fairlearn():
-            y = (np.asarray(y) == self.classes_[1]).astype(int)
-            self.optimizer_.fit(self._without_groups(X), y, sensitive_features=self._groups(X))
+            rows = X.iloc[held_out]
+            self.optimizer_.fit(self._without_groups(rows), y[held_out], sensitive_features=self._groups(rows))
         return self
 
     def _groups(self, X: pd.DataFrame) -> np.ndarray:

@@ -16,14 +16,9 @@ import pandas as pd
 from skfairdp._validation import check_choice
 from skfairdp.accounting import PrivacyGuarantee
 from skfairdp.preprocessing import GaussianPrivatizer, LaplacePrivatizer
-from skfairdp.table_files._read_table import (
-    check_exists,
-    errors_in_one_sentence,
-    find_separator,
-    kind_of,
-    pyarrow_parquet,
-    text_rows,
-)
+from skfairdp.table_files._stored_tables import pyarrow_parquet
+from skfairdp.table_files._table_address import check_exists, kind_of
+from skfairdp.table_files._text_table import errors_in_one_sentence, text_table
 from skfairdp.table_files._whole_file import check_writable, file_digest, temporary_file_beside, whole_file
 
 # A block holds at most 50,000 rows, and at most a million values (8 MB as floats) where rows are wide.
@@ -193,7 +188,7 @@ def blocks_of(
             for batch in file.iter_batches(block_rows, columns=list(wanted)):
                 yield batch.to_pandas()[list(wanted)]
             return
-        rows = text_rows(path, zipped, find_separator(path, kind, zipped, separator))
+        rows = text_table(path, kind, zipped, separator=separator).rows()
         header = next(rows)
         for name in wanted:
             check_choice(name, header, "column")
@@ -300,7 +295,8 @@ def privatize_file(
     >>> n_rows, header, guarantee.epsilon
     (2, 'age,hours', 2.0)
     """
-    source, target = check_exists(source), check_writable(target)
+    source, target = _check_source(source), check_writable(target)
+    _check_kind(target)
     beside = target.with_name(target.name + ".guarantee.json")
     if target.exists() and source.samefile(target):
         raise ValueError("input and output are the same file.")
@@ -358,6 +354,19 @@ def privatize_file(
             raise ValueError(f"{source} had {n_rows:,} rows when it was checked, and {n_written:,} when it was read.")
         _write_receipt(receipt, document | {"file": target.name, "sha256": file_digest(part)})
     return guarantee, n_rows
+
+
+def _check_source(path: str | os.PathLike[str]) -> Path:
+    path = check_exists(path)
+    if not path.is_file():
+        raise ValueError(f"{path} is a stream, which can be read only once; write the table to a file first.")
+    _check_kind(path)
+    return path
+
+
+def _check_kind(path: Path) -> None:
+    if kind_of(path)[0] not in ("csv", "tsv", "parquet"):
+        raise ValueError(f"{path}: only CSV, TSV and Parquet are read and written block by block; name such a file.")
 
 
 def _write_receipt(path: Path, document: dict[str, Any]) -> None:

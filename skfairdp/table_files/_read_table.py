@@ -1,137 +1,64 @@
-"""Read a table from a file, or say in one line why it cannot be read."""
+"""Read a table from a file, standard input or a database, or say in one line why it cannot be read."""
 
-import csv
-import gzip
 import os
-import zlib
-from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Any, TextIO
 
 import pandas as pd
 
-_SEPARATORS = ",;\t|"
-#: What stands for "no value" in text files, beside what pandas knows.
-_MISSING = ["?"]
+from skfairdp.table_files._stored_tables import (
+    read_database,
+    read_excel,
+    read_json_lines,
+    read_parquet,
+    read_sqlite,
+)
+from skfairdp.table_files._table_address import TEXT_KINDS, TableFile, local_file, shown_address, split_address, url_of
+from skfairdp.table_files._text_columns import numbers_in_other_notations
+from skfairdp.table_files._text_table import check_names, errors_in_one_sentence, read_text, text_table
+from skfairdp.table_files._whole_file import file_digest
 
 
-def kind_of(path: str | os.PathLike[str]) -> tuple[str, bool]:
-    """Return what a file's name says it is, ``"csv"``, ``"tsv"`` or ``"parquet"``, and whether it is compressed."""
-    suffixes = [suffix.lower() for suffix in Path(path).suffixes]
-    zipped = bool(suffixes) and suffixes[-1] == ".gz"
-    last = (suffixes[-2] if len(suffixes) > 1 else "") if zipped else (suffixes[-1] if suffixes else "")
-    if last in (".parquet", ".pq"):
-        if zipped:
-            raise ValueError(f"{path}: Parquet is compressed inside; unpack the .gz first.")
-        return "parquet", False
-    return ("tsv" if last in (".tsv", ".tab") else "csv"), zipped
-
-
-def check_exists(path: str | os.PathLike[str]) -> Path:
-    """Return the path if it is a file."""
-    path = Path(path)
-    if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder, not a table.")
-    if not path.exists():
-        raise FileNotFoundError(f"there is no file {path}.")
-    return path
-
-
-@contextmanager
-def errors_in_one_sentence(path: Path) -> Iterator[None]:
-    """Turn everything that goes wrong with a file into one sentence with its name."""
-    try:
-        yield
-    except pd.errors.EmptyDataError:
-        raise ValueError(f"{path} is empty.") from None
-    except UnicodeDecodeError as error:
-        byte = error.object[error.start]
-        raise ValueError(f"{path} is not a text table in UTF-8 (it holds the byte {byte:#04x}).") from None
-    except (pd.errors.ParserError, csv.Error) as error:
-        raise ValueError(f"{path} cannot be read as a table: {' '.join(str(error).split())}") from None
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise ValueError(f"{path} is not a whole gzip file: {error}.") from None
-    except PermissionError:
-        raise PermissionError(f"{path} may not be read.") from None
-
-
-def open_text(path: Path, zipped: bool, newline: str | None = "") -> TextIO:
-    """Open a text file; a byte order mark at its beginning is no part of the first name."""
-    if zipped:
-        return gzip.open(path, "rt", encoding="utf-8-sig", newline=newline)
-    return open(path, encoding="utf-8-sig", newline=newline)
-
-
-def find_separator(path: Path, kind: str, zipped: bool, given: str | None = None) -> str:
-    """Return the separator that was given, or else the one that divides the header most often."""
-    if given is not None:
-        if len(given) != 1 or given in '"\r\n':
-            raise ValueError(f"--separator must be one character that is no quote and no line break; got {given!r}.")
-        return given
-    if kind == "tsv":
-        return "\t"
-    with open_text(path, zipped) as file:
-        header = file.readline(1_000_000)
-    if "\0" in header:
-        raise ValueError(f"{path} is not a text table: it holds zero bytes.")
-    if not header.strip():
-        raise ValueError(
-            f"{path} is empty." if not header else f"{path} begins with an empty line; a header is needed."
-        )
-    return max(_SEPARATORS, key=header.count) if any(s in header for s in _SEPARATORS) else ","
-
-
-def pyarrow_parquet() -> Any:
-    """Import what Parquet needs."""
-    try:
-        import pyarrow.parquet
-    except ImportError:
-        raise ValueError("Parquet needs pyarrow: pip install pyarrow, or convert the table to CSV.") from None
-    return pyarrow.parquet
-
-
-def text_rows(path: Path, zipped: bool, separator: str) -> Iterator[list[str]]:
-    """Yield the header of a text table, then its rows, without empty lines.
-
-    A row with a value too many or too few is refused: where it broke, nobody knows which value belongs to which
-    name, and a guess can put a value under the name of another column. So is a quote that is opened
-    and not closed, or closed in the middle of a value. The line is counted as an editor counts it.
-    """
-    with open_text(path, zipped) as file:
-        lines = csv.reader(file, delimiter=separator, skipinitialspace=True, strict=True)
-        before = 0  # number of the line on which the previous row ended
-        try:
-            yield (header := next(lines, []))
-            before, width = lines.line_num, len(header)
-            for row in lines:
-                if len(row) == width:
-                    yield row
-                elif row:
-                    raise csv.Error(f"{_number_of(len(row), 'value')}, but the header has {_number_of(width, 'name')}")
-                before = lines.line_num
-        except csv.Error as error:
-            raise ValueError(f"{path} cannot be read as a table: line {before + 1}: {error}.") from None
-
-
-def _number_of(number: int, what: str) -> str:
-    return f"{number} {what}{'s' * (number != 1)}"
-
-
-def read_table(path: str | os.PathLike[str], *, separator: str | None = None) -> pd.DataFrame:
-    """Read a CSV, TSV or Parquet file, the text ones also compressed (``.gz``).
+def read_table(
+    path: str | os.PathLike[str],
+    *,
+    separator: str | None = None,
+    encoding: str | None = None,
+    header: bool | None = None,
+) -> pd.DataFrame:
+    """Read a table, as it comes, or say in one sentence why not.
 
     Parameters
     ----------
-    path : path
-        The file; its name tells the format, and CSV is assumed where it does not.
+    path : str or path
+        What to read; the name, or the first bytes where they tell more, say which format it is.
+
+        - CSV, TSV and JSON lines (``.jsonl``), also compressed (``.gz``); Parquet; a workbook of Excel (``.xlsx``, with
+          openpyxl); an SQLite file (``.sqlite``, ``.db``), opened for reading only; a zip archive of one of them.
+        - ``"-"`` is standard input. A pipe is copied to a temporary file first.
+        - What is meant inside of a file stands behind ``::``, as in ``people.zip::adults.csv``,
+          ``people.xlsx::Sheet2``, ``people.db::clients`` and ``people.db::SELECT age, sex FROM clients``.
+        - ``postgresql://me@server/people::clients``: any database that SQLAlchemy knows, if it is installed.
     separator : str, optional
-        Of text files; by default found in the header.
+        Of text files; by default found in the first line.
+    encoding : str, optional
+        Of text files, such as ``"cp1252"``. By default what a byte order mark says (UTF-8, UTF-16, UTF-32), and
+        otherwise UTF-8; a file that is neither is refused.
+    header : bool, optional
+        Of text files and workbooks: whether the first line has the names of the columns. False calls them
+        ``column_1``, ``column_2`` and so on. By default it must have names, and a first line that looks like a row of
+        data is refused; True takes it for names without looking.
 
     Returns
     -------
     pandas.DataFrame
+        ``frame.attrs["notes"]`` is a tuple of sentences that say what was converted, or is worth knowing;
+        ``frame.attrs["file_sha256"]`` is the digest of the file, or of what came from standard input; None for other
+        databases than SQLite.
+
+    Notes
+    -----
+    A text table in which a row has a value too many or too few is refused with the number of the line, and so is one
+    with a quote that is not closed. Columns of text whose values are all numbers in one other notation become numbers:
+    ``3,14``, ``1.234,50``, ``$1,200``, ``45%`` (which is 45). ``?`` is a missing value.
 
     Examples
     --------
@@ -139,30 +66,63 @@ def read_table(path: str | os.PathLike[str], *, separator: str | None = None) ->
     >>> from pathlib import Path
     >>> from skfairdp.table_files import read_table
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = (Path(folder) / "people.csv").write_text("age;sex\\n30;f\\n?;m\\n")
-    ...     read_table(Path(folder) / "people.csv")
-        age sex
-    0  30.0   f
-    1   NaN   m
+    ...     _ = (Path(folder) / "people.csv").write_text("age;height;sex\\n30;1,70;f\\n?;1,85;m\\n")
+    ...     frame = read_table(Path(folder) / "people.csv")
+    >>> frame
+        age  height sex
+    0  30.0    1.70   f
+    1   NaN    1.85   m
+    >>> print(*frame.attrs["notes"])
+    Read as numbers with a decimal comma ('1,70' is 1.7): 'height'.
     """
-    path = check_exists(path)
-    with errors_in_one_sentence(path):
-        kind, zipped = kind_of(path)
-        if kind == "parquet":
-            return _read_parquet(path)
-        separator = find_separator(path, kind, zipped, separator)
-        # Read once to raise at a row of the wrong length, which pandas would fill up or shift.
-        deque(text_rows(path, zipped, separator), maxlen=0)
-        # pandas gets every line end as \n: it loses the first separator after an empty line that ends in a lone \r.
-        with open_text(path, zipped, newline=None) as file:
-            return pd.read_csv(
-                file, sep=separator, skipinitialspace=True, low_memory=False, index_col=False, na_values=_MISSING
-            )
+    outer, inside = split_address(path)
+    digest = None
+    with errors_in_one_sentence(shown_address(outer)):
+        if url_of(outer):
+            _refuse_options(shown_address(outer), separator, encoding, header)
+            frame = read_database(outer, inside)
+        else:
+            with local_file(outer, inside) as file, errors_in_one_sentence(file.shown):
+                frame = _read_file(file, separator, encoding, header)
+                digest = file_digest(file.source)
+    frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
+    check_names(list(frame.columns), shown_address(outer))
+    frame, notes = numbers_in_other_notations(frame)
+    frame.attrs |= {"notes": notes, "file_sha256": digest}
+    return frame
 
 
-def _read_parquet(path: Path) -> pd.DataFrame:
-    parquet = pyarrow_parquet()
-    try:
-        return parquet.read_table(path).to_pandas()
-    except (OSError, ValueError) as error:
-        raise ValueError(f"{path} is not a Parquet file: {' '.join(str(error).split())[:200]}") from None
+def _read_file(file: TableFile, separator: str | None, encoding: str | None, header: bool | None) -> pd.DataFrame:
+    if file.kind in TEXT_KINDS:
+        if file.inside:
+            raise ValueError(f"{file.shown} is one table; leave '::{file.inside}' out.")
+        table = text_table(
+            file.path,
+            file.kind,
+            file.zipped,
+            shown=file.shown,
+            separator=separator,
+            encoding=encoding,
+            header=header is not False,
+        )
+        if file.kind != "jsonl":
+            return read_text(table, look_at_names=header is None)
+        _refuse_options(file.shown, separator, None, header)
+        with table.open() as text:
+            return read_json_lines(text, file.shown)
+    _refuse_options(file.shown, separator, encoding, None if file.kind == "excel" else header)
+    if file.kind == "excel":
+        return read_excel(file, header)
+    if file.kind == "sqlite":
+        return read_sqlite(file)
+    if file.inside:
+        raise ValueError(f"{file.shown} is one table; leave '::{file.inside}' out.")
+    return read_parquet(file.path, file.shown)
+
+
+def _refuse_options(shown: str, separator: str | None, encoding: str | None, header: bool | None) -> None:
+    """Refuse what has no meaning for this format, instead of doing nothing."""
+    header = None if header is True else header  # the names are there, as they should be
+    for name, value in (("separator", separator), ("encoding", encoding), ("header", header)):
+        if value is not None:
+            raise ValueError(f"{shown}: {name}={value!r} is about text tables; leave it out.")
