@@ -34,8 +34,9 @@ _PEOPLE = (
     "respondent|participant|defendant|inmate|offender|worker|candidate|taxpayer|beneficiary|donor|voter|household|"
     "family|cust|citizen|resident"
 )
-_PERSON = re.compile(rf"({_PEOPLE})(id|ids|no|nr|num|nbr|number|key|code|hash|uuid|guid|name)?")
-_PERSONAL = _set_of("ssn email mail phone telephone mobile msisdn passport mrn uid pid userid personid name")
+_PERSON = re.compile(rf"({_PEOPLE})(id|ids|no|nr|num|nbr|number|key|code|hash|uuid|guid|name)")
+_PERHAPS_PERSON = re.compile(rf"({_PEOPLE})s?|name|fullname|id")
+_PERSONAL = _set_of("ssn email mail phone telephone mobile msisdn passport mrn uid pid userid personid")
 _THINGS = "case|account|row|record|loan|policy|application|order|claim|ticket|visit|encounter|transaction|invoice"
 _IDENTIFIER = re.compile(rf"({_PEOPLE}|{_THINGS}|unique)?(id|uuid|guid|identifier|ssn|serial|index)")
 _NUMBERED = re.compile(rf"({_PEOPLE}|{_THINGS}|serial|phone)(no|nr|num|nbr|number|key)")
@@ -82,9 +83,12 @@ def names_rows(name: str) -> bool:
 def names_person(name: str) -> bool:
     """Whether a name says that the column tells persons (or households) apart."""
     found = words(name)
-    if not found:
-        return False
-    return bool(_PERSON.fullmatch("".join(found)) or found[-1] in _PERSONAL or found == ("id",))
+    return bool(found) and bool(_PERSON.fullmatch("".join(found)) or found[-1] in _PERSONAL)
+
+
+def perhaps_names_person(name: str) -> bool:
+    """Whether a name may say so, or something else: a ``subject`` may be a person or mathematics."""
+    return bool(_PERHAPS_PERSON.fullmatch("".join(words(name))))
 
 
 def weighs_rows(name: str) -> bool:

@@ -1,7 +1,6 @@
 """What to know of a table before trusting what is learned from it: columns that give the target away, and the like."""
 
 import shlex
-import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -20,6 +19,7 @@ from skfairdp.table_audit._column_names import (
     comes_later,
     names_person,
     perhaps_later,
+    perhaps_names_person,
     perhaps_weighs_rows,
     speaks_of_bodies,
     weighs_rows,
@@ -225,17 +225,20 @@ def _later_dates(table: PreparedTable, rows: np.ndarray) -> list[TableCheck]:
 
 
 def _parsed(column: pd.Series) -> np.ndarray:
-    """Return days since 1970, with nan for what is no date; day or month first, as more values allow."""
+    """Return days since 1970, with nan for what is no date; the day comes first if a first number is above 12."""
     if pd.api.types.is_timedelta64_dtype(column.dtype):
         return np.full(len(column), np.nan)
-    readings = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of ambiguous dates: both readings are tried
-        for day_first in (False, True):
-            values = column if pd.api.types.is_datetime64_any_dtype(column.dtype) else column.astype(object)
-            when = pd.to_datetime(values, errors="coerce", format="mixed", dayfirst=day_first, utc=True)
-            readings.append((when - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1))
-    return max(readings, key=lambda days: int(days.notna().sum())).to_numpy(dtype=np.float64)
+    if pd.api.types.is_datetime64_any_dtype(column.dtype):
+        when = pd.to_datetime(column, utc=True)
+    else:
+        parts = column.astype(str).str.extract(r"^\s*(\d{1,4})[-/.](\d{1,2})[-/.](\d{1,4})").astype(np.float64)
+        parts.columns = ["year", "month", "day"]
+        if not parts["year"].max() > 31:
+            order = ["day", "month", "year"] if parts["year"].max() > 12 else ["month", "day", "year"]
+            parts.columns = order
+            parts["year"] += np.select([parts["year"] < 70, parts["year"] < 100], [2000, 1900], 0)
+        when = pd.to_datetime(parts, errors="coerce", utc=True)
+    return ((when - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)).to_numpy(dtype=np.float64)
 
 
 def _identifiers(table: PreparedTable) -> list[TableCheck]:
@@ -342,20 +345,23 @@ def _persons(table: PreparedTable, rows: np.ndarray, first: np.ndarray) -> list[
     """Columns that name persons who have several rows, by their names or by what their rows have in common."""
     groups = check_sensitive_features(table.sensitive, len(table.y), intersection=True).indices[first, 0]
     found = []
-    for name, column in table.raw.items():
+    for name, sample in table.raw.iloc[rows].items():
         if table.roles.get(name, "dropped") != "dropped" or table.left_out.get(name) == DATES:
             continue
-        named = names_person(name)
-        if not (named or _may_name_persons(column.iloc[rows])):
+        named, perhaps = names_person(name), perhaps_names_person(name)
+        if not (named or perhaps or _may_name_persons(sample)):
             continue
         try:
-            person = rows_of_one_person(column[first], groups)
+            person = rows_of_one_person(table.raw[name][first], groups)
         except TypeError:  # lists or dicts
             continue
-        several = person.n_values >= 20 and person.shared >= 0.02 and person.n_pairs >= 30
-        agree = person.n_values > len(groups) / 20 and person.agreement >= 0.98 and person.chance <= 0.9
-        if several and ((named and person.n_values > len(groups) / 200) or agree):
-            found.append((named, person.agreement, name, person))
+        if person.n_values < 20 or person.shared < 0.02 or person.n_pairs < 30:
+            continue
+        rows_each = len(groups) / person.n_values
+        agree = person.agreement >= 0.98 and person.chance <= 0.9
+        by_name = (named and rows_each < 200) or (perhaps and (rows_each < 3 or (rows_each < 200 and agree)))
+        if by_name or (agree and rows_each < 20):
+            found.append((by_name, person.agreement, name, person))
     found.sort(key=lambda one: (not one[0], -one[1], one[2]))
     return [
         TableCheck(
