@@ -24,7 +24,7 @@ from skfairdp.metrics._simultaneous_bounds import (
 from skfairdp.random import random_stream
 
 _METRICS = sorted([*CLASS_METRICS, "accuracy_gap"])
-# With fewer rows one of them moves the rate by more than ten points, and Wilson's interval of a single rate is
+# With fewer rows one of them moves the rate by more than ten points, and the interval of a single rate is
 # fifty points wide: nothing that could be said of such a group is worth a headline.
 MIN_ROWS = 10
 # Of the error of each end of a change, the part that goes to telling which groups may be at the ends of the gap.
@@ -178,9 +178,9 @@ def estimate_gap(
     -----
     **Fairness.** ``upper`` is the largest of the pairs' upper bounds without a correction, because the pair of groups
     that truly differ most is one pair; ``lower`` is the largest of their lower bounds, widened so that all hold at
-    once (Tukey's studentised range). The bounds of a pair are Newcombe's, so that with two groups the interval is his.
-    For equalised odds and for averages over classes the bounds of all rates are combined in the same way; they then
-    cover the true gap more often than they promise. A small group widens the interval: that its true rate may be
+    once (Tukey's studentised range). The bounds of a pair are of Newcombe's kind, and keep their level for small
+    counts. For equalised odds and for averages over classes the bounds of all rates are combined in the same way; they
+    then cover the true gap more often than they promise. A small group widens the interval: that its true rate may be
     far away is a fact about the data. ``value`` subtracts what a gap of these sizes would exceed the true one by, if
     the true rates were the measured ones shrunken towards their mean.
     The p-value is that of the largest studentised difference among permutations of rows (exact), or the level at
@@ -244,7 +244,7 @@ def _ends(parts: _Metric, families: list, comparable: list[bool], level: float) 
         values, sizes, offsets = family
         ends[:, place] = gap_lower(values, sizes, joint, offsets), gap_upper(values, sizes, single, offsets)
     lower, upper = parts.combine(ends)
-    return float(lower), float(upper)
+    return float(lower), float(min(upper, 1.0))
 
 
 def estimate_gap_change(
@@ -507,8 +507,8 @@ def estimate_selection_ratio(
     >>> from skfairdp.metrics import estimate_selection_ratio
     >>> hired = [1] * 60 + [0] * 40 + [1] * 30 + [0] * 70
     >>> ratio = estimate_selection_ratio(hired, hired, sensitive_features=["m"] * 100 + ["f"] * 100)
-    >>> print(f"{ratio.value:.2f}, between {ratio.lower:.2f} and {ratio.upper:.2f}")
-    0.49, between 0.35 and 0.70
+    >>> print(f"{ratio.value:.1f}, between {ratio.lower:.2f} and {ratio.upper:.2f}")
+    0.5, between 0.35 and 0.70
     """
     _check_settings("demographic_parity_gap", "binary", min_rows, confidence_level)
     rows = read_rows(

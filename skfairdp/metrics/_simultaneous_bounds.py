@@ -16,8 +16,10 @@ and the standard deviation of a sum is at most the sum of the standard deviation
 ends is an upper end, however the rates depend on each other. Lower ends are taken to hold at once; errors of
 different rates that depend on each other only make this likelier (Gaussian correlation inequality).
 
-The bounds of a pair are Newcombe's, from Wilson's interval of each rate: they keep their level for small counts and
-never leave [-1, 1]. With two groups all this is Newcombe's interval itself.
+The bounds of a pair are of Newcombe's kind, put together from an interval of each rate: the distances from a rate to
+the end of its interval are added as standard errors are. He takes Wilson's intervals, whose coverage of two groups
+falls to 88 % for few rows and rates near 0 and 1; with Agresti and Coull's, a little longer, it is at least 93.7 % by
+enumeration, save for ten rows against ten that differ by more than 60 points (91 %).
 """
 
 from collections.abc import Callable, Sequence
@@ -75,18 +77,18 @@ def normal_multiplier(tail: float) -> float:
     return float(-ndtri(tail))
 
 
-def wilson_ends(rates: np.ndarray, sizes: np.ndarray, multiplier: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return Wilson's interval of each rate; sizes need not be whole."""
-    squared = multiplier**2 / sizes
-    centre = (rates + squared / 2) / (1 + squared)
-    half = multiplier * np.sqrt(rates * (1 - rates) / sizes + squared / (4 * sizes)) / (1 + squared)
+def rate_ends(rates: np.ndarray, sizes: np.ndarray, multiplier: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return Agresti and Coull's interval of each rate; sizes need not be whole, and ends may lie outside [0, 1]."""
+    squared = multiplier**2
+    centre = (rates * sizes + squared / 2) / (sizes + squared)
+    half = multiplier * np.sqrt(centre * (1 - centre) / (sizes + squared))
     # Rounding must not carry an end past the rate itself.
-    return np.clip(centre - half, 0.0, rates), np.clip(centre + half, rates, 1.0)
+    return np.minimum(centre - half, rates), np.maximum(centre + half, rates)
 
 
 def pair_lower(rates: np.ndarray, sizes: np.ndarray, multiplier: float, offsets: Offsets = 0.0) -> np.ndarray:
-    """Return Newcombe's lower bound of p_g - p_h for every pair, ``[g, h]``; offsets are known and subtracted."""
-    lower, upper = wilson_ends(rates, sizes, multiplier)
+    """Return a lower bound of p_g - p_h for every pair, ``[g, h]``; offsets are known and subtracted."""
+    lower, upper = rate_ends(rates, sizes, multiplier)
     shifted = rates - offsets
     return shifted[:, None] - shifted - np.sqrt((rates - lower)[:, None] ** 2 + (upper - rates) ** 2)
 
@@ -102,11 +104,11 @@ def gap_upper(rates: np.ndarray, sizes: np.ndarray, multiplier: float, offsets: 
 
 
 def ratio_ends(rates: np.ndarray, sizes: np.ndarray, multiplier: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return bounds of p_g / p_h for every pair, ``[g, h]``: Donner and Zou's, from Wilson's intervals.
+    """Return bounds of p_g / p_h for every pair, ``[g, h]``: Donner and Zou's, from intervals of the rates.
 
-    They hold 1 exactly where Newcombe's bounds of the difference hold 0.
+    They hold 1 exactly where the bounds of the difference hold 0.
     """
-    lower, upper = wilson_ends(rates, sizes, multiplier)
+    lower, upper = rate_ends(rates, sizes, multiplier)
     product = rates[:, None] * rates
 
     def bound(numerator: np.ndarray, denominator: np.ndarray, sign: int) -> np.ndarray:
@@ -120,7 +122,7 @@ def ratio_ends(rates: np.ndarray, sizes: np.ndarray, multiplier: float) -> tuple
             product + root, np.broadcast_to(square, root.shape), out=np.full_like(root, np.inf), where=square > 0
         )
 
-    return bound(lower, upper, -1), bound(upper, lower, +1)
+    return np.maximum(bound(lower, upper, -1), 0.0), bound(upper, lower, +1)
 
 
 def shrink(rates: np.ndarray, sizes: np.ndarray, offsets: Offsets = 0.0) -> np.ndarray:
