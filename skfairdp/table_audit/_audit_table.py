@@ -248,7 +248,7 @@ def audit_table(
         **options,
         "pos_label": table.pos_label,
         "assumed_positive": table.assumed_positive,
-        "score": score,
+        "chosen_by": score,
         "n_rows": len(table.y),
         "n_train": len(run.train),
         "n_searched": len(run.searched),

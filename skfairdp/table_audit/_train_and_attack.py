@@ -254,11 +254,18 @@ def _one_hot(labels: np.ndarray) -> np.ndarray:
 
 def attack_representation(H: np.ndarray, source: str, sensitive: pd.DataFrame, seed: int) -> Attack:
     """Let every attacker try to read the groups from a representation."""
+    # Of answers, one column each, a linear attacker learns all that can be known: what share of a group gives each.
+    is_answer = np.isin(H, (0, 1)).all() and (H.sum(axis=1) == 1).all()
     findings: list[str] = []
     with collect_findings(findings):
-        report = leakage_report(H, sensitive, random_state=seed)
-        length = online_code_length(H, sensitive, n_orders=1, random_state=seed)
-    return Attack(report, length.bits, length.uniform_bits, source, findings)
+        report = leakage_report(H, sensitive, probe=["linear"] if is_answer else "pool", random_state=seed)
+        length = online_code_length(
+            H, sensitive, n_orders=1, probe="linear" if is_answer else None, random_state=seed
+        )
+    if is_answer:
+        pairs = [part for _, part in report.groupby("attribute", sort=False)]
+        report = pd.concat([row for part in pairs for row in (part, part.assign(attacker="strongest"))])
+    return Attack(report.reset_index(drop=True), length.bits, length.uniform_bits, source, findings)
 
 
 def attack_decisions(answers: Answers, rows: np.ndarray, sensitive: pd.DataFrame, seed: int) -> Attack:

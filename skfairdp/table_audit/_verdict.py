@@ -468,26 +468,18 @@ def _told_method(result: "TableAudit", method: str, chosen: str) -> str:
 
 def _threshold(result: "TableAudit") -> str:
     """Say how the choice was made, in the figures of the rows that it was made on."""
+    if result.best == result.reference or not has_methods(result):
+        return ""
     table, measure = result.table, _measure(result)
     name = f"validation_{measure}"
-    undecided = math.isnan(table.loc[result.best, name]) or math.isnan(table.loc[result.best, result.fairness])
-    if result.best == result.reference or not has_methods(result) or undecided:
-        return ""
-    eligible = table[~(table["constant"].astype(bool) | table["needs_groups"].astype(bool))]
-    first = str(eligible[name].idxmax())
-    threshold = result.settings["relaxation_threshold"]
     words = measure.replace("_", " ")
-    told = (
-        f"The choice was made on validation rows: the narrowest gap within {points(threshold)} of the best {words}. "
-        f"There {result.best} "
-    )
-    behind = float(table.loc[first, name] - table.loc[result.best, name])
-    if first == result.best:
-        return f"{told}has the best {words} itself ({percent(table.loc[first, name])})."
-    doubt = ", more than that, but within the doubt of the validation" if behind > threshold + 5e-4 else ""
+    behind = float(table.loc[result.reference, name] - table.loc[result.best, name])
+    there = f"{points(abs(behind))} {'behind' if behind > 0 else 'ahead of'} {called(result, result.reference)}"
     return (
-        f"{told}is {points(behind)} behind the best, {first} ({percent(table.loc[result.best, name])} against "
-        f"{percent(table.loc[first, name])}{doubt}); the cost above is that of the rows that are named there."
+        f"The choice was made on validation rows: the narrowest gap, surely narrower by one standard error, within "
+        f"{points(result.settings['relaxation_threshold'])} of the {words} of {called(result, result.reference)}. There "
+        f"{result.best} is {there} ({percent(table.loc[result.best, name])} against "
+        f"{percent(table.loc[result.reference, name])}); the cost above is that of the rows that are named there."
     )
 
 
