@@ -72,7 +72,8 @@ def _add_audit(commands: Any) -> None:
     )
     audit.add_argument(
         "table",
-        help="CSV, TSV, Parquet, Excel or SQLite file, compressed or not; - is standard input",
+        help="CSV, TSV, JSON lines, Parquet, Excel or SQLite file, also in a zip; FILE::PART names a table inside; - is "
+        "standard input",
     )
     audit.add_argument("--target", required=True, metavar="COLUMN", help="the column with what is true")
     audit.add_argument(
@@ -128,6 +129,8 @@ def _add_audit(commands: Any) -> None:
         'the one that it names: "pate: accuracy < 0.8"',
     )
     audit.add_argument("--separator", metavar="CHARACTER", help="of a text table (default: found in its header)")
+    audit.add_argument("--encoding", metavar="NAME", help="of a text table, such as cp1252 (default: UTF-8)")
+    audit.add_argument("--no-header", action="store_true", help="the first line is a row: columns are column_1, ...")
     _add_output(audit)
 
 
@@ -291,7 +294,12 @@ def _audit(chosen: argparse.Namespace) -> int:
         methods = [name for name in named or [] if name != "none"]
         methods = [*(method_names(everything=True) if methods == ["all"] else methods)]
         methods += [(name, load_model(path)) for name, path in models.items()]
-    frame = read_table(chosen.table, separator=chosen.separator)
+    frame = read_table(
+        chosen.table,
+        separator=chosen.separator,
+        encoding=chosen.encoding,
+        header=False if chosen.no_header else None,
+    )
     arguments = {
         "target": chosen.target,
         "sensitive": chosen.sensitive,
@@ -313,7 +321,7 @@ def _audit(chosen: argparse.Namespace) -> int:
         "relaxation_threshold": chosen.threshold,
         "random_state": random_stream(None).seed() if chosen.seed is None else chosen.seed,
     }
-    title = f"Audit of {Path(chosen.table).name}"
+    title = "Audit of standard input" if chosen.table == "-" else f"Audit of {Path(chosen.table).name}"
     command = _command_to_repeat(chosen, arguments["random_state"])
     return _run_audit(frame, chosen, arguments, command, title, conditions, {"file_sha256": frame.attrs["file_sha256"]})
 
@@ -334,10 +342,11 @@ def _command_to_repeat(chosen: argparse.Namespace, seed: int) -> str:
         ("--choose-by", chosen.choose_by),
         ("--threshold", f"{chosen.threshold:g}"),
         ("--separator", chosen.separator),
+        ("--encoding", chosen.encoding),
         ("--seed", str(seed)),
     ):
         words += [] if value is None else [option, value]
-    words += ["--keep-sensitive"] * chosen.keep_sensitive
+    words += ["--keep-sensitive"] * chosen.keep_sensitive + ["--no-header"] * chosen.no_header
     return shlex.join(words)
 
 
