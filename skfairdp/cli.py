@@ -148,6 +148,7 @@ def _add_command(commands: Any, name: str, summary: str, description: str, *exam
 def _add_output(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", default="skfairdp-report.html", metavar="FILE", help="report (default: %(default)s)")
     parser.add_argument("--json", metavar="FILE", help="also write all numbers as JSON")
+    parser.add_argument("--markdown", metavar="FILE", help="also write findings and a model card as Markdown")
     parser.add_argument("--seed", type=int, help="of splits, training and noise (default: drawn, and told)")
     parser.add_argument(
         "--jobs", type=int, metavar="N", help="number of processes (default: all processors where that saves time)"
@@ -369,13 +370,15 @@ def _run_audit(
     from skfairdp.table_audit import audit_table, printable
     from skfairdp.table_files import check_writable
 
-    for path in filter(None, (chosen.out, chosen.json)):
+    for path in filter(None, (chosen.out, chosen.json, chosen.markdown)):
         check_writable(path)
     result = audit_table(frame, **arguments, n_jobs=chosen.jobs, verbose=not chosen.quiet)
     result = replace(result, command=command, title=title, settings=result.settings | (more_settings or {}))
     result.to_html(chosen.out)
     if chosen.json:
         result.to_json(chosen.json)
+    if chosen.markdown:
+        result.to_markdown(chosen.markdown)
     print(result.to_text(colour=_has_colour(sys.stdout)))
     for note in result.notes:
         if "left out, because" in note:
