@@ -34,7 +34,7 @@ function measure(frame) {
     rows: page.querySelectorAll(".methods tbody tr").length,
     headers: [...page.querySelectorAll(".methods thead th")].map((element) => element.textContent),
     images: [...page.images].map((image) => image.complete && image.naturalWidth > 0),
-    pictures: [...page.querySelectorAll("svg")].filter((svg) => svg.getBoundingClientRect().height > 100).length,
+    pictures: [...page.querySelectorAll("svg")].filter((svg) => svg.getBoundingClientRect().height > 50).length,
     background: frame.contentWindow.getComputedStyle(page.body).backgroundColor,
     smallest: Math.min(...[...page.querySelectorAll("svg text")].map((text) => text.getBoundingClientRect().height)
       .filter((height) => height > 0)),

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from skfairdp.table_audit._gap_findings import gap_state, widest_difference
 from skfairdp.table_audit._plain_words import (
     FAIRNESS_WORDS,
     difference_of_independent,
@@ -17,7 +18,6 @@ from skfairdp.table_audit._plain_words import (
     points,
     span,
 )
-from skfairdp.table_audit._verdict import gap_state, widest_difference
 from tests.table_audit._made_audits import FAIRNESS, LEAKY, TWINS, made_audit, strata_of, with_figures
 
 
