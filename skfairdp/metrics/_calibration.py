@@ -230,7 +230,7 @@ def estimate_calibration_gap(
         [family], lambda drawn: drawn[0].max(axis=1) - drawn[0].min(axis=1), gap_generator(random_state)
     )
     values = observed - mean_scores
-    value = float(np.clip(values.max() - values.min() - bias, lower, upper))
+    value = float(np.clip(values.max() - values.min() - max(0.0, bias), lower, upper))
     named = [group for group, enough in zip(rows.groups, judged) if enough]
     lowest = len(values) - 1 - int(np.argmin(values[::-1]))  # in a tie another one than the highest
     return GapEstimate(

@@ -127,6 +127,21 @@ def test_permutations_stay_within_strata():
     assert bounds.permutation_p_value([(crude, np.array([[200, 200]]), np.ones(1))], generator) < 0.001
 
 
+def test_many_groups_are_compared_with_their_mean(monkeypatch):
+    """One group among two hundred that is apart is seen."""
+    rng = np.random.default_rng(0)
+    sizes, one = np.full((1, 200), 80), np.ones(1)
+    alike = rng.binomial(sizes, 0.5) / sizes
+    apart = alike.copy()
+    apart[0, 7] = 0.9
+    assert bounds.permutation_p_value([(alike, sizes, one)], rng) > 0.05
+    assert bounds.permutation_p_value([(apart, sizes, one)], rng) < 0.01
+    monkeypatch.setattr(bounds, "_MOST_GROUPS_IN_PAIRS", 1)  # of two groups the distances are the difference
+    rates = np.array([[9 / 12, 3 / 11]]), np.array([[12, 11]])
+    exact = stats.fisher_exact([[9, 3], [3, 8]]).pvalue
+    assert bounds.permutation_p_value([(*rates, one)], rng) == pytest.approx(exact, abs=0.012)
+
+
 def test_everybody_or_nobody_succeeds():
     for rate in (0.0, 1.0):
         family = (np.full((1, 3), rate), np.full((1, 3), 20.0), np.ones(1))
