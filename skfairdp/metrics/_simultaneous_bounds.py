@@ -105,6 +105,12 @@ def gap_upper(rates: np.ndarray, sizes: np.ndarray, multiplier: float, offsets: 
     return float(-pair_lower(rates, sizes, multiplier, offsets).min())
 
 
+def gap_interval(rates: np.ndarray, sizes: np.ndarray, level: float, offsets: Offsets = 0.0) -> tuple[float, float]:
+    """Return the ends of the interval of the largest difference of one rate."""
+    joint, single = range_multiplier(level, (len(rates),)), normal_multiplier((1 - level) / 2)
+    return gap_lower(rates, sizes, joint, offsets), gap_upper(rates, sizes, single, offsets)
+
+
 def ratio_ends(rates: np.ndarray, sizes: np.ndarray, multiplier: float) -> tuple[np.ndarray, np.ndarray]:
     """Return bounds of p_g / p_h for every pair, ``[g, h]``: Donner and Zou's, from intervals of the rates.
 
