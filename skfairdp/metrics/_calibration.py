@@ -10,14 +10,7 @@ from skfairdp._validation import check_count, check_number
 from skfairdp.metrics._gap_estimate import MIN_ROWS, GapEstimate, gap_generator
 from skfairdp.metrics._group_table import largest_difference, positive_class, read_rows
 from skfairdp.metrics._intervals import binomial_interval, check_confidence_level
-from skfairdp.metrics._simultaneous_bounds import (
-    gap_lower,
-    gap_upper,
-    normal_multiplier,
-    range_multiplier,
-    range_p_value,
-    simulated_bias,
-)
+from skfairdp.metrics._simultaneous_bounds import gap_interval, range_p_value, simulated_bias
 
 # A variance of residuals is steadied by so many rows of the binomial one: few rows may lie close together by chance.
 _STEADYING_ROWS = 10
@@ -220,17 +213,13 @@ def estimate_calibration_gap(
     observed, sizes, mean_scores = (part[judged] for part in _binomial_equivalent(rows))
     family = observed, sizes, mean_scores
     p_value = range_p_value([family])
-    single, joint = (
-        normal_multiplier((1 - confidence_level) / 2),
-        range_multiplier(confidence_level, (len(observed),)),
-    )
-    lower = 0.0 if p_value > 1 - confidence_level else gap_lower(observed, sizes, joint, mean_scores)
-    upper = gap_upper(observed, sizes, single, mean_scores)
+    lower, upper = gap_interval(observed, sizes, confidence_level, mean_scores)
+    lower = 0.0 if p_value > 1 - confidence_level else lower
     bias = simulated_bias(
         [family], lambda drawn: drawn[0].max(axis=1) - drawn[0].min(axis=1), gap_generator(random_state)
     )
     values = observed - mean_scores
-    value = float(np.clip(values.max() - values.min() - bias, lower, upper))
+    value = float(np.clip(values.max() - values.min() - max(0.0, bias), lower, upper))
     named = [group for group, enough in zip(rows.groups, judged) if enough]
     lowest = len(values) - 1 - int(np.argmin(values[::-1]))  # in a tie another one than the highest
     return GapEstimate(

@@ -11,6 +11,7 @@ from skfairdp.metrics._group_table import RATE_PARTS, RATES, Rows, combine_gaps,
 from skfairdp.metrics._intervals import Interval, check_confidence_level
 from skfairdp.metrics._judged_rates import JudgedRate, judge_rates
 from skfairdp.metrics._simultaneous_bounds import (
+    Family,
     gap_lower,
     gap_upper,
     normal_multiplier,
@@ -113,6 +114,10 @@ class _Metric:
         for place, values in zip(np.flatnonzero(comparable), rates):
             gaps[:, place] = values.max(axis=1) - values.min(axis=1)
         return self.combine(gaps)
+
+    def bias(self, families: list[Family], comparable: list[bool], generator: np.random.Generator) -> float:
+        """Return by how much the metric of measured rates exceeds the true one: never by less than nothing."""
+        return max(0.0, simulated_bias(families, lambda drawn: self.of_rates(drawn, comparable), generator))
 
 
 def estimate_gap(
@@ -230,12 +235,12 @@ def estimate_gap(
     )
     lower, upper = _ends(parts, families, comparable, confidence_level)
     lower = 0.0 if p_value > tail else lower
-    bias = simulated_bias(families, lambda drawn: parts.of_rates(drawn, comparable), generator)
+    bias = parts.bias(families, comparable, generator)
     value = float(np.clip(within - bias, lower, upper))
     return GapEstimate(measured, value, lower, upper, p_value, **about)
 
 
-def _ends(parts: _Metric, families: list, comparable: list[bool], level: float) -> tuple[float, float]:
+def _ends(parts: _Metric, families: list[Family], comparable: list[bool], level: float) -> tuple[float, float]:
     """Return the ends of the interval of the combined gap."""
     single = normal_multiplier((1 - level) / 2)
     joint = range_multiplier(level, tuple(len(values) for values, _, _ in families))
@@ -307,8 +312,9 @@ def estimate_gap_change(
     **Fairness.** Let a and b be the groups at the ends of the first model's true gap. The second model's gap is at
     least what *it* has between a and b, in either direction; so the change is at most the change between a and b,
     whose error is that of paired rows. The groups a and b are among those that are not surely in between; the upper
-    end is the largest bound of any such pair, and the lower end is the same with the models exchanged. For a root mean
-    square over classes, classes are weighed by their measured gaps.
+    end is the largest bound of any such pair, or the difference of bounds of the two gaps if that is less, and the
+    lower end is the same with the models exchanged. For a root mean square over classes, classes are weighed by their
+    measured gaps.
 
     References
     ----------
@@ -350,8 +356,7 @@ def estimate_gap_change(
     for model in judged:
         families = [rate.family() for rate in model if rate.comparable]
         gap = parts.of_rates([family[0][None] for family in families], comparable)[0]
-        bias = simulated_bias(families, lambda drawn: parts.of_rates(drawn, comparable), np.random.default_rng(seed))
-        values.append(max(0.0, gap - bias))
+        values.append(max(0.0, gap - parts.bias(families, comparable, np.random.default_rng(seed))))
     lower, upper = max(lower, -1.0), min(upper, 1.0)
     return Interval(float(np.clip(values[0] - values[1], lower, upper)), lower, upper)
 
@@ -418,9 +423,11 @@ def _change_upper(parts: _Metric, models: list[list[JudgedRate]], changes: list[
         # Not the highest group if another one is surely above; not the lowest if one is surely below.
         not_highest, not_lowest = np.any(below > 0, axis=0), np.any(below > 0, axis=1)
         pairs = ~np.logical_or.outer(not_highest, not_lowest) & ~np.eye(len(values), dtype=bool)
-        opposed = pair_lower(second[place].values, second[place].sizes, joint).T > 0
-        bounds[place] = changes[place].upper(opposed, single)[pairs].max()
+        below_second = pair_lower(second[place].values, second[place].sizes, joint)
         lower[place], upper[place] = max(0.0, below.max()), -below.min()
+        # The bounds of each gap by itself hold whenever the groups at its ends are found: they cost nothing more.
+        apart = upper[place] - max(0.0, below_second.max())
+        bounds[place] = min(apart, changes[place].upper(below_second.T > 0, single)[pairs].max())
         gaps[place] = values.max() - values.min()
     shape = (4, len(parts.positions), len(parts.rates))
     bounds, lower, upper, gaps = np.stack([bounds, lower, upper, gaps]).reshape(shape)

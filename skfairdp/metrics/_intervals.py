@@ -182,7 +182,7 @@ def bootstrap_interval(
     n_draws: int = 1000,
     random_state: Any = None,
 ) -> Interval:
-    """Bootstrap confidence interval of a group fairness metric; right for gaps between two groups.
+    """Bootstrap confidence interval of a group fairness metric; for gaps between two groups that differ.
 
     With more groups use :func:`estimate_gap`: there a percentile interval of a gap promises too much.
 
@@ -223,10 +223,11 @@ def bootstrap_interval(
 
     Notes
     -----
-    **Fairness.** For two groups the interval covers the true gap with about its level (``"worst_group_accuracy"``: as
-    long as one group is clearly the worst). For three and more it does not: the largest of several noisy differences is
-    biased upwards, and resampling adds the bias again. Four groups of 200 rows that differ by nothing are covered
-    never, and unequal groups seldom.
+    **Fairness.** For two groups that differ the interval covers the true gap with about its level, and so for more
+    groups as long as two of them clearly are the ends (``"worst_group_accuracy"``: one clearly is the worst). Otherwise
+    it does not: the largest of several noisy differences is biased upwards, and resampling adds the bias again. Eight
+    groups of 200 rows whose rates are spread over 16 points are covered in 80 % of samples, thirteen in 46 %; groups
+    that do not differ at all, never.
 
     Percentile interval over rows resampled with replacement, drawn as multinomial count tables. A gap
     is a largest difference, so that noise alone makes it positive: with small groups the interval of a fair model

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from skfairdp.metrics._group_table import RATE_PARTS, Rows
+from skfairdp.metrics._simultaneous_bounds import Family
 
 # A group must have rows in strata that hold at least this share of all rows, or it cannot be compared within them.
 _LEAST_SHARE = 0.5
@@ -56,7 +57,7 @@ class JudgedRate:
         """Whether there are two groups to compare."""
         return len(self.groups) >= 2
 
-    def family(self) -> tuple[np.ndarray, np.ndarray, float]:
+    def family(self) -> Family:
         """Return rates, sizes and offset, as :mod:`skfairdp.metrics._simultaneous_bounds` wants them."""
         return self.values, self.sizes, 0.0
 

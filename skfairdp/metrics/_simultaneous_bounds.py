@@ -37,6 +37,8 @@ _WIDEST = 12.0
 _MOST_PERMUTATIONS, _LEAST_PERMUTATIONS = 1999, 499
 _MOST_PAIRS = 20_000_000
 _BLOCK_PAIRS = 2_000_000
+# With more groups than this, permutations compare each with the mean of all instead of every pair.
+_MOST_GROUPS_IN_PAIRS = 100
 _BIAS_DRAWS = 1000
 
 Offsets: TypeAlias = np.ndarray | float
@@ -101,6 +103,12 @@ def gap_lower(rates: np.ndarray, sizes: np.ndarray, multiplier: float, offsets: 
 def gap_upper(rates: np.ndarray, sizes: np.ndarray, multiplier: float, offsets: Offsets = 0.0) -> float:
     """Return the largest upper bound of a pair: p_g - p_h is at most minus the lower bound of p_h - p_g."""
     return float(-pair_lower(rates, sizes, multiplier, offsets).min())
+
+
+def gap_interval(rates: np.ndarray, sizes: np.ndarray, level: float, offsets: Offsets = 0.0) -> tuple[float, float]:
+    """Return the ends of the interval of the largest difference of one rate."""
+    joint, single = range_multiplier(level, (len(rates),)), normal_multiplier((1 - level) / 2)
+    return gap_lower(rates, sizes, joint, offsets), gap_upper(rates, sizes, single, offsets)
 
 
 def ratio_ends(rates: np.ndarray, sizes: np.ndarray, multiplier: float) -> tuple[np.ndarray, np.ndarray]:
@@ -168,7 +176,7 @@ def range_p_value(families: Sequence[Family]) -> float:
     low, high = 0.0, 10.0
     if leaves_zero(high):
         return 1.0 - joint_probability(high, sizes)
-    for _ in range(50):
+    for _ in range(40):
         middle = (low + high) / 2
         low, high = (middle, high) if leaves_zero(middle) else (low, middle)
     return float(np.clip(1.0 - joint_probability(low, sizes), 0.0, 1.0))
@@ -177,7 +185,7 @@ def range_p_value(families: Sequence[Family]) -> float:
 def permutation_p_value(
     families: "Sequence[tuple[np.ndarray, np.ndarray, np.ndarray]]", generator: np.random.Generator
 ) -> float:
-    """Return the p-value of the largest studentised difference among permutations of the rows.
+    """Return the p-value of the largest studentised difference of two groups among permutations of the rows.
 
     If all groups have the same rate, the rows of a stratum are exchangeable: given how many succeed in all, the
     successes of the groups are drawn without replacement. So the p-value is exact for counts of any size, and
@@ -191,7 +199,7 @@ def permutation_p_value(
     generator : numpy.random.Generator
         Source of the permutations.
     """
-    n_pairs = sum(rates.shape[1] ** 2 for rates, _, _ in families)
+    n_pairs = sum(min(rates.shape[1], _MOST_GROUPS_IN_PAIRS) ** 2 for rates, _, _ in families)
     n_draws = int(np.clip(_MOST_PAIRS // n_pairs, _LEAST_PERMUTATIONS, _MOST_PERMUTATIONS))
     observed, largest = 0.0, np.zeros(n_draws)
     for rates, sizes, weights in families:
@@ -207,8 +215,9 @@ def permutation_p_value(
             drawn += weights[stratum] * hits / whole[stratum]
         # Strata in which everybody succeeds add the same to every group.
         varying = np.where(pooled * (1 - pooled) > 0, weights, 0.0)
-        observed = max(observed, float(_studentised_range((varying @ rates)[None], variances)[0]))
-        largest = np.maximum(largest, _studentised_range(drawn, variances))
+        statistic = _studentised_range if rates.shape[1] <= _MOST_GROUPS_IN_PAIRS else _studentised_distance
+        observed = max(observed, float(statistic((varying @ rates)[None], variances)[0]))
+        largest = np.maximum(largest, statistic(drawn, variances))
     return float((1 + (largest >= observed - 1e-9).sum()) / (n_draws + 1))
 
 
@@ -228,3 +237,9 @@ def _studentised_range(rates: np.ndarray, variances: np.ndarray) -> np.ndarray:
         part = rates[start : start + block]
         result[start : start + block] = ((part[:, :, None] - part[:, None, :]) / scale).max(axis=(1, 2))
     return result
+
+
+def _studentised_distance(rates: np.ndarray, variances: np.ndarray) -> np.ndarray:
+    """Return the largest distance of a group from the mean of all in units of its standard error."""
+    mean = rates @ (1 / variances) / (1 / variances).sum()
+    return (np.abs(rates - mean[:, None]) / np.sqrt(variances)).max(axis=1)

@@ -311,6 +311,13 @@ def test_a_change_turned_round_has_the_other_sign(metric):
     assert same.upper < 0.1
 
 
+def test_a_change_is_bounded_by_the_two_gaps():
+    """The reference is right for everybody: which pair of its groups is at the ends says nothing."""
+    groups, first = draw(np.random.default_rng(0), np.full(5, 200), np.linspace(0.2, 0.8, 5))
+    change = tpr_change(groups, first, np.ones(1000, dtype=int))
+    assert 0.3 < change.lower < 0.6 < change.upper < 0.8
+
+
 def test_a_change_within_strata():
     groups, first, second, _ = two_models(
         np.random.default_rng(0), np.full(3, 200), np.linspace(0.3, 0.7, 3), np.full(3, 0.5)

@@ -111,11 +111,20 @@ def test_shrinking_depends_on_what_is_noise():
     assert 0.4 < one < other <= 0.8
 
 
-def test_permutations_give_fishers_test():
-    """Two groups, one stratum: the p-value of the largest difference is exact and two-sided."""
-    rates, sizes = np.array([[9 / 12, 3 / 11]]), np.array([[12, 11]])
-    p_value = bounds.permutation_p_value([(rates, sizes, np.ones(1))], np.random.default_rng(0))
-    assert p_value == pytest.approx(stats.fisher_exact([[9, 3], [3, 8]]).pvalue, abs=0.012)
+def exact_p_value(counts: tuple[int, int], sizes: tuple[int, int]) -> float:
+    """Probability, by enumeration of all permutations, of a difference that is no smaller."""
+    successes, first = sum(counts), np.arange(max(0, sum(counts) - sizes[1]), min(sizes[0], sum(counts)) + 1)
+    gaps = np.abs(first / sizes[0] - (successes - first) / sizes[1])
+    chances = stats.hypergeom.pmf(first, sum(sizes), successes, sizes[0])
+    return float(chances[gaps >= abs(counts[0] / sizes[0] - counts[1] / sizes[1]) - 1e-9].sum())
+
+
+def test_permutations_are_exact_for_small_counts():
+    for counts, sizes in (((9, 3), (12, 11)), ((5, 1), (10, 14)), ((2, 2), (10, 40))):
+        family = np.array([np.divide(counts, sizes)]), np.array([sizes]), np.ones(1)
+        p_value = bounds.permutation_p_value([family], np.random.default_rng(0))
+        exact = exact_p_value(counts, sizes)
+        assert p_value == pytest.approx(exact, abs=4 * np.sqrt(exact * (1 - exact) / 1999) + 0.001)
 
 
 def test_permutations_stay_within_strata():
@@ -125,6 +134,20 @@ def test_permutations_stay_within_strata():
     assert bounds.permutation_p_value([(rates, sizes, np.array([0.5, 0.5]))], generator) > 0.9
     crude = np.array([[(0.9 * 180 + 0.1 * 20) / 200, (0.9 * 20 + 0.1 * 180) / 200]])
     assert bounds.permutation_p_value([(crude, np.array([[200, 200]]), np.ones(1))], generator) < 0.001
+
+
+def test_many_groups_are_compared_with_their_mean(monkeypatch):
+    """One group among two hundred that is apart is seen."""
+    rng = np.random.default_rng(0)
+    sizes, one = np.full((1, 200), 80), np.ones(1)
+    alike = rng.binomial(sizes, 0.5) / sizes
+    apart = alike.copy()
+    apart[0, 7] = 0.9
+    assert bounds.permutation_p_value([(alike, sizes, one)], rng) > 0.05
+    assert bounds.permutation_p_value([(apart, sizes, one)], rng) < 0.01
+    monkeypatch.setattr(bounds, "_MOST_GROUPS_IN_PAIRS", 1)  # of two groups the distances are the difference
+    family = np.array([[9 / 12, 3 / 11]]), np.array([[12, 11]]), one
+    assert bounds.permutation_p_value([family], rng) == pytest.approx(exact_p_value((9, 3), (12, 11)), abs=0.02)
 
 
 def test_everybody_or_nobody_succeeds():
