@@ -53,7 +53,9 @@ def audit_of(n_rows: int, n_features: int = 10) -> tuple[float, float]:
     """Run the command on a table; return seconds and gibibytes."""
     with tempfile.TemporaryDirectory() as folder:
         people(n_rows, n_features).to_csv(Path(folder) / "people.csv", index=False)
-        words = "audit people.csv --target target --positive 1 --sensitive group --predictions decision --seed 0 --quiet"
+        words = (
+            "audit people.csv --target target --positive 1 --sensitive group --predictions decision --seed 0 --quiet"
+        )
         started, peak = time.perf_counter(), 0
         process = subprocess.Popen(
             [sys.executable, "-m", "skfairdp.cli", *words.split()],

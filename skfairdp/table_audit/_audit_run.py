@@ -247,7 +247,9 @@ class AuditRun:
         if not np.isfinite(judged[fairness]).any():  # no gap is defined: accuracy alone decides
             return int(judged[self.score].to_numpy().argmax())
         directions = {self.score: "max", fairness: "min"}
-        return RelaxationThreshold(self.threshold, accuracy=self.score, fairness=fairness, directions=directions)(judged)
+        return RelaxationThreshold(self.threshold, accuracy=self.score, fairness=fairness, directions=directions)(
+            judged
+        )
 
     def _leave_out(self, name: str, why: str) -> None:
         self.notes.append(f"{name} is left out, because it could not be trained: {why}")

@@ -84,9 +84,7 @@ def name_decision_columns(predictions: Any, scores: Any) -> list[DecisionColumns
     list of DecisionColumns
     """
     decided, scored = _named_columns(predictions, "predictions"), _named_columns(scores, "scores")
-    return [
-        DecisionColumns(name, decided.get(name), scored.get(name)) for name in dict.fromkeys([*decided, *scored])
-    ]
+    return [DecisionColumns(name, decided.get(name), scored.get(name)) for name in dict.fromkeys([*decided, *scored])]
 
 
 def _named_columns(given: Any, argument: str) -> dict[str, str]:
@@ -194,9 +192,7 @@ def columns_of_model(model: Any, table: PreparedTable, rows: np.ndarray, name: s
         return table.X.iloc[rows]
     missing = [str(column) for column in names if column not in table.raw]
     if missing:
-        raise ValueError(
-            f"{name} was fitted on columns that the table does not have: {', '.join(map(repr, missing))}."
-        )
+        raise ValueError(f"{name} was fitted on columns that the table does not have: {', '.join(map(repr, missing))}.")
     return table.raw[list(names)].iloc[rows]
 
 
@@ -244,9 +240,7 @@ def _decisions_at_threshold(
     return chosen[(scores >= threshold).astype(int)], threshold
 
 
-def _as_classes(
-    table: PreparedTable, column: pd.Series, columns: DecisionColumns
-) -> tuple[np.ndarray, np.ndarray]:
+def _as_classes(table: PreparedTable, column: pd.Series, columns: DecisionColumns) -> tuple[np.ndarray, np.ndarray]:
     """Return decisions as classes of the target, which may be written in another way, and which rows have one."""
     indices, found = pd.factorize(column)
     places = []

@@ -81,7 +81,6 @@ class Setting:
             pos_label=self.pos_label,
         )
 
-
     def threshold_optimizer(self) -> "ThresholdOptimizerClassifier":
         """Return the trees with a threshold for each group."""
         return ThresholdOptimizerClassifier(

@@ -259,9 +259,7 @@ def attack_representation(H: np.ndarray, source: str, sensitive: pd.DataFrame, s
     findings: list[str] = []
     with collect_findings(findings):
         report = leakage_report(H, sensitive, probe=["linear"] if is_answer else "pool", random_state=seed)
-        length = online_code_length(
-            H, sensitive, n_orders=1, probe="linear" if is_answer else None, random_state=seed
-        )
+        length = online_code_length(H, sensitive, n_orders=1, probe="linear" if is_answer else None, random_state=seed)
     if is_answer:
         pairs = [part for _, part in report.groupby("attribute", sort=False)]
         report = pd.concat([row for part in pairs for row in (part, part.assign(attacker="strongest"))])

@@ -1,8 +1,10 @@
 """Tables that are not text: Parquet, Excel, SQLite and other databases, and JSON lines."""
 
+import json
 import re
 import sqlite3
 import warnings
+from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from skfairdp.table_files._table_address import INSIDE, TableFile, listed, shown_address
-from skfairdp.table_files._text_table import refuse_data_as_names
+from skfairdp.table_files._text_table import MISSING, refuse_data_as_names
 
 _QUERY = re.compile(r"\s*(select|with)\s", re.I)
 
@@ -33,14 +35,20 @@ def read_parquet(path: Path, shown: str) -> pd.DataFrame:
         raise ValueError(f"{shown} is not a Parquet file: {_one_line(error)}") from None
 
 
-def read_json_lines(file: Any, shown: str) -> pd.DataFrame:
+def read_json_lines(lines: Iterable[str], shown: str) -> pd.DataFrame:
     """Read one JSON object a line; values keep the type that they have there."""
-    try:
-        return pd.read_json(file, lines=True, dtype=False, convert_dates=False)
-    except UnicodeDecodeError:
-        raise
-    except (ValueError, TypeError, AttributeError, OverflowError) as error:
-        raise ValueError(f"{shown} is not in JSON lines, one object a line: {_one_line(error)}") from None
+    rows = []
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f"{shown} cannot be read as JSON lines: line {number}: {_one_line(error)}") from None
+        if not isinstance(row, dict):
+            raise ValueError(f"{shown} cannot be read as JSON lines: line {number} is no object such as {{...}}.")
+        rows.append(row)
+    return pd.DataFrame(rows)
 
 
 def read_excel(file: TableFile, header: bool | None) -> pd.DataFrame:
@@ -52,13 +60,14 @@ def read_excel(file: TableFile, header: bool | None) -> pd.DataFrame:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about charts, formats and extensions, which hold no values
-            with closing(openpyxl.load_workbook(file.path, read_only=True, data_only=True)) as book:
-                names = [sheet.title for sheet in book.worksheets]
-                filled = [sheet.title for sheet in book.worksheets if _has_values(sheet)]
-            sheet = _sheet(file, names, filled)
-            frame = pd.read_excel(
-                file.path, sheet_name=sheet, header=None if header is False else 0, engine="openpyxl", na_values=["?"]
-            )
+            with open(file.path, "rb") as stream:  # a name that does not end in .xlsx would be refused
+                with closing(openpyxl.load_workbook(stream, read_only=True, data_only=True)) as book:
+                    names = [sheet.title for sheet in book.worksheets]
+                    filled = [sheet.title for sheet in book.worksheets if _has_values(sheet)]
+                sheet = _sheet(file, names, filled)
+            with open(file.path, "rb") as stream:
+                first = None if header is False else 0
+                frame = pd.read_excel(stream, sheet_name=sheet, header=first, engine="openpyxl", na_values=MISSING)
     except (MemoryError, _WrongPart):
         raise
     except Exception as error:  # a workbook can be broken in any way

@@ -32,6 +32,7 @@ _MARKS = (
 )
 _ASCII_AS_ASCII = re.compile(r"utf-8(-sig)?|ascii|iso8859-\d+|cp125\d|cp437|cp850|koi8-[ru]|mac-roman")
 _BLOCK = 1 << 22
+_BEGINNING = 1 << 12  # bytes that are looked at before anything else
 _LONGEST_HEADER = 1_000_000
 _LOOKED_THROUGH = 10_000  # rows among whose values a name is looked for
 
@@ -143,14 +144,17 @@ def text_table(
     shown = str(path) if shown is None else shown
     if separator is not None and (len(separator) != 1 or separator in '"\r\n'):
         raise ValueError(f"--separator must be one character that is no quote and no line break; got {separator!r}.")
-    encoding = find_encoding(path, zipped, encoding)
-    with _open_text(path, zipped, encoding, "") as file:
-        first = file.readline(_LONGEST_HEADER)
-    if "\0" in first:
+    with _open_bytes(path, zipped) as file:
+        beginning = file.read(_BEGINNING)
+    encoding = _find_encoding(beginning, encoding)
+    # Zero bytes are looked for first: they tell more than the first byte that is no UTF-8.
+    if encoding in ("utf-8", "utf-8-sig") and b"\0" in beginning:
         raise ValueError(
             f"{shown} is not a text table: it holds zero bytes. If it is a text in UTF-16, give encoding='utf-16-le' "
             "(--encoding utf-16-le)."
         )
+    with _open_text(path, zipped, encoding, "") as text:
+        first = text.readline(_LONGEST_HEADER)
     if not first.strip():
         raise ValueError(f"{shown} is empty." if not first else f"{shown} begins with an empty line; delete it.")
     if re.fullmatch(r"\s*\"?sep=.\"?\s*", first, re.I):
@@ -167,7 +171,7 @@ def _most_frequent_separator(line: str) -> str:
     return max(_SEPARATORS, key=counted.count) if any(separator in counted for separator in _SEPARATORS) else ","
 
 
-def find_encoding(path: Path, zipped: bool, given: str | None = None) -> str:
+def _find_encoding(beginning: bytes, given: str | None = None) -> str:
     """Return the encoding that a byte order mark tells, or else the one that was given, or else UTF-8."""
     if given is not None:
         try:
@@ -177,10 +181,8 @@ def find_encoding(path: Path, zipped: bool, given: str | None = None) -> str:
             raise ValueError(
                 f"encoding must be the name of a text encoding, such as 'utf-8' or 'cp1252'; got {given!r}."
             ) from None
-    with _open_bytes(path, zipped) as file:
-        first = file.read(4)
     for mark, encoding in _MARKS:
-        if first.startswith(mark) and given in (None, "utf-8", "utf-8-sig", encoding):
+        if beginning.startswith(mark) and given in (None, "utf-8", "utf-8-sig", encoding):
             return encoding
     return given or "utf-8"
 
@@ -210,8 +212,6 @@ def _number_of(number: int, what: str) -> str:
 def read_text(table: TextTable, look_at_names: bool) -> pd.DataFrame:
     """Read a text table whose rows have all been looked at."""
     first = table.check_rows()
-    if table.header:
-        check_names(first, table.shown)
     names = None if table.header else [f"column_{number + 1}" for number in range(len(first))]
     # pandas gets every line end as \n: it loses the first separator after an empty line that ends in a lone \r.
     with table.open(newline=None) as file:
@@ -227,6 +227,8 @@ def read_text(table: TextTable, look_at_names: bool) -> pd.DataFrame:
         )
     if table.header and look_at_names:
         refuse_data_as_names(first, frame, table.shown)
+    if table.header:
+        check_names(first, table.shown)
     return frame
 
 
@@ -265,11 +267,11 @@ def refuse_data_as_names(names: Sequence[Any], frame: pd.DataFrame, shown: str) 
             alike += 1
     if alike < 2 or 2 * alike < len(names) or (len(numbers) == alike and _are_names(numbers)):
         return
-    repeated = (frame.iloc[:_LOOKED_THROUGH].astype(str) == [str(name) for name in names]).all(axis=1).to_numpy()
-    if repeated.any():
+    again = _row_of_names_again(names, frame.iloc[:_LOOKED_THROUGH])
+    if again is not None:
         raise ValueError(
-            f"{shown} has its names once more in row {int(repeated.argmax()) + 1}, as if tables had been put behind "
-            "each other; delete such rows."
+            f"{shown} has its names once more in row {again + 1}, as if tables had been put behind each other; delete "
+            "such rows."
         )
     line = ", ".join(str(name) for name in islice(names, 6)) + (", ..." if len(names) > 6 else "")
     raise ValueError(
@@ -277,6 +279,18 @@ def refuse_data_as_names(names: Sequence[Any], frame: pd.DataFrame, shown: str) 
         "use header=False (--no-header), which calls its columns column_1, column_2 and so on; if these are names, use "
         "header=True (--header)."
     )
+
+
+def _row_of_names_again(names: Sequence[Any], frame: pd.DataFrame) -> int | None:
+    """Return the first row that repeats the names, if a column is numbers without such rows: so they are names."""
+    repeats = (frame.astype(str) == [str(name) for name in names]).all(axis=1).to_numpy()
+    words = [place for place, name in enumerate(names) if _as_number(str(name)) is None]
+    if not repeats.any() or repeats.all():
+        return None
+    others = frame[~repeats]
+    if any(pd.to_numeric(others.iloc[:, place], errors="coerce").notna().all() for place in words):
+        return int(repeats.argmax())
+    return None
 
 
 def _as_number(text: str) -> float | None:
