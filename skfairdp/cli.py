@@ -61,8 +61,8 @@ def _add_audit(commands: Any) -> None:
         commands,
         "audit",
         "how fair are decisions about people, what do they leak, what could be had instead",
-        "Judge decisions that are in a table, or a model of it, and compare methods that could take their place on rows\n"
-        "that they have not seen. Writes a report.",
+        "Judge decisions that are in a table, or a model of it, and compare methods that could take their place,\n"
+        "on rows that they have not seen. Writes a report.",
         "skfairdp audit loans.csv --target repaid --positive yes --sensitive sex --predictions approved",
         "skfairdp audit loans.csv --target repaid --positive yes --sensitive sex --scores score --methods none",
         "skfairdp audit adult.csv --target income --sensitive sex --sensitive race --epsilon 4",
@@ -72,8 +72,8 @@ def _add_audit(commands: Any) -> None:
     )
     audit.add_argument(
         "table",
-        help="CSV, TSV, JSON lines, Parquet, Excel or SQLite file, also in a zip; FILE::PART names a table inside; - is "
-        "standard input",
+        help="CSV, TSV, JSON lines, Parquet, Excel or SQLite file, also in a zip; FILE::PART names a table inside; "
+        "- is standard input",
     )
     audit.add_argument("--target", required=True, metavar="COLUMN", help="the column with what is true")
     audit.add_argument(
@@ -125,8 +125,8 @@ def _add_audit(commands: Any) -> None:
         action="append",
         default=[],
         metavar="CONDITION",
-        help='exit 1 if it holds for the system that exists, or else for the best plain model: "tpr_gap > 0.05"; or for '
-        'the one that it names: "pate: accuracy < 0.8"',
+        help='exit 1 if it holds for the system that exists, or else for the best plain model: "tpr_gap > 0.05"; or '
+        'for the one that it names: "pate: accuracy < 0.8"',
     )
     audit.add_argument("--separator", metavar="CHARACTER", help="of a text table (default: found in its header)")
     audit.add_argument("--encoding", metavar="NAME", help="of a text table, such as cp1252 (default: UTF-8)")

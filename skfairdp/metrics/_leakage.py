@@ -154,15 +154,15 @@ def leakage_report(
 
     The interval takes the rows as the only chance there is, and the attackers as given.
 
-    Where one group is large, accuracy hides what is read: an attacker may never do better than naming the largest group,
-    and still tell who is more likely to belong to another. The AUC shows it.
+    Where one group is large, accuracy hides what is read: an attacker may never do better than naming the largest
+    group, and still tell who is more likely to belong to another. The AUC shows it.
 
     **Privacy.** A measurement, not a guarantee; see :func:`leakage_score`.
 
     References
     ----------
-    .. [1] J. Hanley, B. McNeil, "The Meaning and Use of the Area under a Receiver Operating Characteristic (ROC) Curve",
-       Radiology 1982.
+    .. [1] J. Hanley, B. McNeil, "The Meaning and Use of the Area under a Receiver Operating Characteristic (ROC)
+       Curve", Radiology 1982.
 
     Examples
     --------

@@ -48,7 +48,7 @@ def audit_table(
     n_jobs: int | None = None,
     verbose: bool = True,
 ) -> TableAudit:
-    """Audit a table: how fair are the decisions in it, or a model of it, what do they leak, and what could be had instead.
+    """Audit a table: how fair are its decisions, or a model of it, what do they leak, what could be had instead.
 
     Decisions that are in the table, and models that come fitted, are judged on all rows. Methods are chosen on one part
     of the rows and measured on another.
@@ -106,8 +106,8 @@ def audit_table(
     n_repeats : int or None, default=None
         How often it is repeated with other folds; None is twice below 5,000 rows, and once from there on.
     n_train_rows, n_search_rows : int, default=100_000 and 10_000
-        Rows that models are trained on, and that methods are chosen by, at most: samples with the same shares of classes
-        and groups. All test rows are judged.
+        Rows that models are trained on, and that methods are chosen by, at most: samples with the same shares of
+        classes and groups. All test rows are judged.
     n_probe_rows : int, default=3000
         Rows that attackers look at, at most.
     random_state : int, Generator, SeedSequence, RandomState or None, default=None
@@ -124,8 +124,8 @@ def audit_table(
 
     Notes
     -----
-    Parameters of a method, and the best method, are chosen by repeated cross-validation on the training part. A method is
-    chosen only if its gap is narrower than the reference's by more than one standard error and it costs at most
+    Parameters of a method, and the best method, are chosen by repeated cross-validation on the training part. A method
+    is chosen only if its gap is narrower than the reference's by more than one standard error and it costs at most
     ``relaxation_threshold``; the reference wins ties. Never chosen is a method that tells no more than one answer for
     everybody, or that must be told the group. Test rows are used once, to measure. The attackers are trained on
     test rows too, so that no memory of the training rows helps them.

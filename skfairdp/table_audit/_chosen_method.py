@@ -1,4 +1,4 @@
-"""Which model the others are told against, and which method is chosen: by validation rows, and with their uncertainty."""
+"""Which model others are told against, and which method is chosen: by validation rows, with their uncertainty."""
 
 from collections.abc import Collection
 

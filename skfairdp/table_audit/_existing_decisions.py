@@ -319,6 +319,6 @@ def _load_skops(path: Path) -> Any:
     except Exception as error:
         raise ValueError(f"{path} cannot be opened as a model of skops ({type(error).__name__}: {error}).") from None
     raise ValueError(
-        f"{path} holds types that skops does not trust: {', '.join(unknown)}. Load it yourself, if you trust its author, "
-        "and give the model to audit_table."
+        f"{path} holds types that skops does not trust: {', '.join(unknown)}. Load it yourself, if you trust its "
+        "author, and give the model to audit_table."
     )

@@ -396,8 +396,8 @@ def _threshold(result: "TableAudit") -> str:
     there = f"{points(abs(behind))} {'behind' if behind > 0 else 'ahead of'} {called(result, result.reference)}"
     return (
         f"The choice was made on validation rows: the narrowest gap, surely narrower by one standard error, within "
-        f"{points(result.settings['relaxation_threshold'])} of the {words} of {called(result, result.reference)}. There "
-        f"{result.best} is {there} ({percent(table.loc[result.best, name])} against "
+        f"{points(result.settings['relaxation_threshold'])} of the {words} of {called(result, result.reference)}. "
+        f"There {result.best} is {there} ({percent(table.loc[result.best, name])} against "
         f"{percent(table.loc[result.reference, name])}); the cost above is that of the rows that are named there."
     )
 

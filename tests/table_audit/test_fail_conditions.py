@@ -67,5 +67,5 @@ def test_condition_metrics_are_columns():
 def test_absent_methods_are_refused_before_the_audit():
     FailCondition.parse("trees: accuracy < 0.5").check_method(["trees", "leace"])
     FailCondition.parse("accuracy < 0.5").check_method(["leace"])
-    with pytest.raises(ValueError, match="there is no method 'threes'. Did you mean 'trees'"):
+    with pytest.raises(ValueError, match=r"there is no method 'threes'\. Did you mean 'trees'"):
         FailCondition.parse("threes: accuracy < 0.5").check_method(["trees", "leace"])
