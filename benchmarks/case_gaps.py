@@ -19,6 +19,7 @@ from skfairdp.metrics import (
     estimate_gap_change,
     estimate_selection_ratio,
     gap_interval,
+    ratio_interval,
 )
 
 REPEATS, MANY_REPEATS = 200, 4000
@@ -169,14 +170,31 @@ def tiny():
     return Quantities(measure("interval of tpr_gap", lines, MANY_REPEATS))
 
 
-# The error of a coverage over so few samples is about 1.5 points; 0.92 is 0.95 less two errors.
-@case("gaps", "least coverage of estimate_gap as a whole, tpr_gap, 2 to 13 groups", at_least=0.92)
+@case("gaps", "least coverage of the interval of the selection ratio, 2 to 13 groups", at_least=0.93)
+def ratios():
+    def sampler(n, rates):
+        def sample(generator):
+            measured = generator.binomial(n, rates) / n
+            return Interval(measured.min() / measured.max(), *ratio_interval(measured, n, 0.95))
+
+        return sample
+
+    lines = [
+        (name, float(rates.min() / rates.max()), sampler(n, rates))
+        for name, n, rates in configurations((0.2, 0.5, 0.8), ("fair", "spread", "smallest apart"))
+    ]
+    return Quantities(measure("interval of the selection ratio", lines, MANY_REPEATS))
+
+
+# Cases that call the functions as users do have 200 samples for each configuration, and the error of a coverage is 1.5
+# points: their target is 0.95 less three errors. What must be 0.93 is measured above, over 4,000 samples.
+@case("gaps", "least coverage of estimate_gap as a whole, tpr_gap, 2 to 13 groups", at_least=0.9)
 def whole():
     lines = [(name, gap(rates), one_rate("tpr_gap", n, rates)) for name, n, rates in configurations()]
     return Quantities(measure("estimate_gap of tpr_gap", lines))
 
 
-@case("gaps", "least coverage of estimate_gap, demographic parity, 2 to 13 groups", at_least=0.92)
+@case("gaps", "least coverage of estimate_gap, demographic parity, 2 to 13 groups", at_least=0.9)
 def parity():
     lines = [
         (name, gap(rates), one_rate("demographic_parity_gap", n, rates)) for name, n, rates in configurations((0.2,))
@@ -184,7 +202,7 @@ def parity():
     return Quantities(measure("estimate_gap of demographic_parity_gap", lines))
 
 
-@case("gaps", "least coverage of estimate_gap, equalised odds, 2 to 13 groups", at_least=0.92)
+@case("gaps", "least coverage of estimate_gap, equalised odds, 2 to 13 groups", at_least=0.9)
 def odds():
     lines = [(name, gap(rates), two_rates(n, rates, rates[::-1] / 2)) for name, n, rates in configurations((0.6,))]
     return Quantities(measure("estimate_gap of equalized_odds_gap", lines))
@@ -194,7 +212,7 @@ def _classes(rates: np.ndarray) -> list[np.ndarray]:
     return [rates, rates[::-1], np.full(len(rates), rates.mean())]
 
 
-@case("gaps", "least coverage of estimate_gap, grms and a mean, 3 classes, 2 to 13 groups", at_least=0.92)
+@case("gaps", "least coverage of estimate_gap, grms and a mean, 3 classes, 2 to 13 groups", at_least=0.9)
 def classes():
     lines = []
     for name, n, rates in configurations((0.7,)):
@@ -219,7 +237,7 @@ def change(metric: str, n: np.ndarray, rates: np.ndarray, other: np.ndarray, agr
     return gap(rates) - gap(agreement * rates + (1 - agreement) * other), sample
 
 
-@case("gaps", "least coverage of estimate_gap_change, 2 and 6 groups", at_least=0.92)
+@case("gaps", "least coverage of estimate_gap_change, 2 and 6 groups", at_least=0.9)
 def changes():
     lines = []
     for name, n, rates in configurations((0.5,), ("fair", "spread", "smallest apart"), (2, 6)):
@@ -228,7 +246,7 @@ def changes():
     return Quantities(measure("estimate_gap_change of tpr_gap", lines))
 
 
-@case("gaps", "least coverage of the change of a grms, 2 and 6 groups", at_least=0.92)
+@case("gaps", "least coverage of the change of a grms, 2 and 6 groups", at_least=0.9)
 def class_changes():
     def sampler(n, rates, agreement=0.7):
         def sample(generator):
@@ -253,7 +271,7 @@ def class_changes():
     return Quantities(measure("estimate_gap_change of grms", lines, REPEATS))
 
 
-@case("gaps", "least coverage of ratio, weights, strata and calibration, 2 and 8 groups", at_least=0.92)
+@case("gaps", "least coverage of ratio, weights, strata and calibration, 2 and 8 groups", at_least=0.9)
 def others():
     def ratio(n, rates):
         def sample(generator):

@@ -44,7 +44,7 @@ from skfairdp.metrics._scorers import (
     worst_group_accuracy_scorer,
 )
 from skfairdp.metrics._shrunken_rates import shrunken_rates
-from skfairdp.metrics._simultaneous_bounds import gap_interval
+from skfairdp.metrics._simultaneous_bounds import gap_interval, ratio_interval
 
 # What is imported and not listed here is for other folders of skfairdp.
 __all__ = [

@@ -19,7 +19,7 @@ from skfairdp.metrics._simultaneous_bounds import (
     permutation_p_value,
     range_multiplier,
     range_p_value,
-    ratio_ends,
+    ratio_interval,
     simulated_bias,
 )
 from skfairdp.random import random_stream
@@ -538,10 +538,7 @@ def estimate_selection_ratio(
     values, sizes, _ = family = judged.family()
     generator = gap_generator(random_state)
     p_value = max(permutation_p_value([judged.strata_family()], generator), range_p_value([family]))
-    apart = ~np.eye(len(values), dtype=bool)
-    lower = float(ratio_ends(values, sizes, normal_multiplier((1 - confidence_level) / 2))[0][apart].min())
-    joint = range_multiplier(confidence_level, (len(values),))
-    upper = float(min(1.0, ratio_ends(values, sizes, joint)[1][apart].min()))
+    lower, upper = ratio_interval(values, sizes, confidence_level)
     upper = 1.0 if p_value > 1 - confidence_level else upper
     bias = simulated_bias([family], lambda drawn: _smallest_ratio(drawn[0]), generator)
     value = float(np.clip(_smallest_ratio(values[None])[0] - bias, lower, upper))

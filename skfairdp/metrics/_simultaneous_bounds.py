@@ -133,6 +133,14 @@ def ratio_ends(rates: np.ndarray, sizes: np.ndarray, multiplier: float) -> tuple
     return np.maximum(bound(lower, upper, -1), 0.0), bound(upper, lower, +1)
 
 
+def ratio_interval(rates: np.ndarray, sizes: np.ndarray, level: float) -> tuple[float, float]:
+    """Return the ends of the interval of the smallest ratio of one rate."""
+    joint, single = range_multiplier(level, (len(rates),)), normal_multiplier((1 - level) / 2)
+    apart = ~np.eye(len(rates), dtype=bool)
+    lower, upper = ratio_ends(rates, sizes, single)[0][apart].min(), ratio_ends(rates, sizes, joint)[1][apart].min()
+    return float(lower), float(min(1.0, upper))
+
+
 def shrink(rates: np.ndarray, sizes: np.ndarray, offsets: Offsets = 0.0) -> np.ndarray:
     """Return the rates drawn towards their mean, each by the share of its variance that is noise (empirical Bayes)."""
     pooled = np.average(rates, weights=sizes)
