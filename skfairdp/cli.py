@@ -21,13 +21,14 @@ EXIT_OK, EXIT_FORBIDDEN, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 0, 1, 2, 130
 _EXIT_CODES = """\
 exit codes:
   0    done
-  1    a --fail-if condition holds, or a --budget does not pay for the release
+  1    a --fail-if condition holds, a gap grew (compare), or a --budget does not pay for the release
   2    wrong arguments, or a table that cannot be used
   130  interrupted; no half-written file is left
 """
 
 _METHODS = (
-    "unconstrained, noise, adversarial, federate, leace, inlp, pate, trees, fair trees, fair private trees, fairlearn"
+    "logistic, trees, fair trees, fair private trees, federate, leace, pate; unconstrained, noise, adversarial, inlp, "
+    "fairlearn, threshold optimizer, private threshold optimizer"
 )
 
 
@@ -48,42 +49,89 @@ def _parser() -> argparse.ArgumentParser:
     )
     demo.add_argument("--rows", type=int, default=5000, metavar="N", help="number of people (default: 5000)")
     _add_output(demo)
+    _add_audit(commands)
+    _add_compare(commands)
+    _add_privatize(commands)
+    commands.add_parser("versions", help="print the versions of skfairdp and what it stands on (for bug reports)")
+    return parser
+
+
+def _add_audit(commands: Any) -> None:
     audit = _add_command(
         commands,
         "audit",
-        "how unfair is a model of a table, what does it leak, what would privacy cost",
-        "Train several methods on a table, compare them on rows they have not seen, and write a report.",
-        "skfairdp audit adult.csv --target income --sensitive sex",
+        "how fair are decisions about people, what do they leak, what could be had instead",
+        "Judge decisions that are in a table, or a model of it, and compare methods that could take their place,\n"
+        "on rows that they have not seen. Writes a report.",
+        "skfairdp audit loans.csv --target repaid --positive yes --sensitive sex --predictions approved",
+        "skfairdp audit loans.csv --target repaid --positive yes --sensitive sex --scores score --methods none",
         "skfairdp audit adult.csv --target income --sensitive sex --sensitive race --epsilon 4",
         'skfairdp audit adult.csv --target income --sensitive sex --methods "trees, fair trees, fair private trees"',
         'skfairdp audit adult.csv --target income --sensitive sex --fail-if "tpr_gap > 0.05" '
-        '--fail-if "unconstrained: leakage > 0.9"',
+        '--fail-if "fair trees: accuracy < 0.8"',
     )
-    audit.add_argument("table", help="CSV, TSV or Parquet file; CSV and TSV may be compressed (.gz)")
-    audit.add_argument("--target", required=True, metavar="COLUMN", help="the column to predict")
+    audit.add_argument(
+        "table",
+        help="CSV, TSV, JSON lines, Parquet, Excel or SQLite file, also in a zip; FILE::PART names a table inside; "
+        "- is standard input",
+    )
+    audit.add_argument("--target", required=True, metavar="COLUMN", help="the column with what is true")
     audit.add_argument(
         "--sensitive", required=True, action="append", metavar="COLUMN", help="a column of groups (may be repeated)"
     )
-    audit.add_argument("--positive", metavar="LABEL", help="the favourable class of two (default: the larger label)")
-    audit.add_argument("--epsilon", type=float, default=8.0, help="what private methods may spend (default: 8)")
-    audit.add_argument("--delta", type=float, default=1e-5, help="of methods that need one (default: 1e-5)")
-    audit.add_argument(
-        "--methods", metavar="NAMES", help=f"some of {_METHODS}, with commas (default: all but fairlearn)"
+    audit.add_argument("--positive", metavar="LABEL", help="the favourable class (default: the larger of two, assumed)")
+    what = audit.add_argument_group("what exists already (each may be repeated; NAME is what it is called)")
+    named = {"action": "append", "default": [], "metavar": "[NAME=]COLUMN"}
+    what.add_argument("--predictions", **named, help="a column with decisions, each a class of the target")
+    what.add_argument("--scores", **named, help="a column with scores; larger speaks for the favourable class")
+    what.add_argument(
+        "--score-threshold", type=float, help="from which score on a decision is favourable (default: 0.5 for shares)"
     )
-    audit.add_argument("--keep-sensitive", action="store_true", help="let models use the sensitive columns as features")
-    audit.add_argument("--threshold", type=float, default=0.01, help="accuracy to give up for fairness (default: 0.01)")
-    audit.add_argument("--separator", metavar="CHARACTER", help="of a text table (default: found in its header)")
-    audit.add_argument(
+    what.add_argument(
+        "--model",
+        **{**named, "metavar": "[NAME=]FILE"},
+        help="a fitted model, written by joblib.dump or skops; a joblib file can run any program: open only files you "
+        "trust",
+    )
+    columns = audit.add_argument_group("columns (each may be repeated)")
+    several = {"action": "append", "default": [], "metavar": "COLUMN"}
+    columns.add_argument("--drop", **several, help="models may not use it")
+    columns.add_argument("--features", **several, help="models may use no other")
+    columns.add_argument("--control", **several, help="compare groups within its values")
+    columns.add_argument("--weights", metavar="COLUMN", help="row weights, for every rate")
+    columns.add_argument("--person", metavar="COLUMN", help="whose the row is: rows of one stay on one side of a split")
+    columns.add_argument(
+        "--keep-sensitive", action="store_true", help="let models use the sensitive columns as features"
+    )
+    how = audit.add_argument_group("how to judge")
+    how.add_argument(
+        "--fairness",
+        choices=["equal_opportunity", "equalized_odds", "demographic_parity", "calibration"],
+        default="equal_opportunity",
+        help="what is compared between groups (default: %(default)s, true positive rates)",
+    )
+    how.add_argument("--methods", metavar="NAMES", help=f"with commas: all, none, or some of {_METHODS}")
+    how.add_argument("--epsilon", type=float, default=8.0, help="what private methods may spend (default: 8)")
+    how.add_argument("--delta", type=float, default=1e-5, help="of methods that need one (default: 1e-5)")
+    how.add_argument(
+        "--choose-by",
+        choices=["auto", "accuracy", "balanced_accuracy"],
+        default="auto",
+        help="what may be given up for fairness (default: accuracy, balanced where classes are unequal)",
+    )
+    how.add_argument("--threshold", type=float, default=0.01, help="how much of it (default: 0.01)")
+    how.add_argument(
         "--fail-if",
         action="append",
         default=[],
         metavar="CONDITION",
-        help='exit 1 if it holds for the chosen method: "tpr_gap > 0.05"; or for another: "pate: accuracy < 0.8"',
+        help='exit 1 if it holds for the system that exists, or else for the best plain model: "tpr_gap > 0.05"; or '
+        'for the one that it names: "pate: accuracy < 0.8"',
     )
+    audit.add_argument("--separator", metavar="CHARACTER", help="of a text table (default: found in its header)")
+    audit.add_argument("--encoding", metavar="NAME", help="of a text table, such as cp1252 (default: UTF-8)")
+    audit.add_argument("--no-header", action="store_true", help="the first line is a row: columns are column_1, ...")
     _add_output(audit)
-    _add_privatize(commands)
-    commands.add_parser("versions", help="print the versions of skfairdp and what it stands on (for bug reports)")
-    return parser
 
 
 def _add_command(commands: Any, name: str, summary: str, description: str, *examples: str) -> argparse.ArgumentParser:
@@ -100,9 +148,33 @@ def _add_command(commands: Any, name: str, summary: str, description: str, *exam
 def _add_output(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", default="skfairdp-report.html", metavar="FILE", help="report (default: %(default)s)")
     parser.add_argument("--json", metavar="FILE", help="also write all numbers as JSON")
+    parser.add_argument("--markdown", metavar="FILE", help="also write findings and a model card as Markdown")
     parser.add_argument("--seed", type=int, help="of splits, training and noise (default: drawn, and told)")
-    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="number of processes (default: 1)")
+    parser.add_argument(
+        "--jobs", type=int, metavar="N", help="number of processes (default: all processors where that saves time)"
+    )
     parser.add_argument("--quiet", action="store_true", help="no progress on standard error")
+
+
+def _add_compare(commands: Any) -> None:
+    parser = _add_command(
+        commands,
+        "compare",
+        "the same system at two dates: did a gap grow",
+        "Compare two audits of the same system, an earlier and a later one: changes of gap, accuracy,\n"
+        "selection ratio and leakage with 95% intervals. Fails if the gap of a system (without one: of the\n"
+        "reference) grew beyond chance.",
+        "skfairdp compare january.json june.json",
+        "skfairdp compare january.json june.json --fail-if-worse 2",
+    )
+    parser.add_argument("before", metavar="A", help="the earlier audit, written by `skfairdp audit ... --json A`")
+    parser.add_argument("after", metavar="B", help="the later one")
+    parser.add_argument(
+        "--fail-if-worse",
+        type=float,
+        metavar="POINTS",
+        help="exit 1 only if a gap grew by more than so many percentage points (default: by more than chance)",
+    )
 
 
 def _add_privatize(commands: Any) -> None:
@@ -193,41 +265,90 @@ def _demo(chosen: argparse.Namespace) -> int:
     )
 
 
+def _named_values(texts: Sequence[str]) -> dict[str, str]:
+    """Read ``NAME=VALUE``; a value without a name is called by itself."""
+    named: dict[str, str] = {}
+    for text in texts:
+        name, sign, value = text.partition("=")
+        name, value = (name, value) if sign else (text, text)
+        if name in named:
+            raise ValueError(f"{name!r} is given twice; give one of them another name (NAME=...).")
+        named[name] = value
+    return named
+
+
 def _audit(chosen: argparse.Namespace) -> int:
     from skfairdp.random import random_stream
-    from skfairdp.table_audit import FailCondition
-    from skfairdp.table_files import file_digest, read_table
+    from skfairdp.table_audit import FailCondition, load_model, method_names
+    from skfairdp.table_files import read_table
 
     conditions = [FailCondition.parse(text) for text in chosen.fail_if]
-    frame = read_table(chosen.table, separator=chosen.separator)
-    digest = file_digest(chosen.table)
+    predictions, scores = _named_values(chosen.predictions), _named_values(chosen.scores)
+    models = {Path(name).stem: path for name, path in _named_values(chosen.model).items()}
+    named = None if chosen.methods is None else _names(chosen.methods)
+    if named is None and models:
+        named = method_names()
+    for condition in conditions:
+        condition.check_method([*predictions, *scores, *models, *(method_names() if named is None else named)])
+    methods: Any = named
+    if models:
+        methods = [name for name in named or [] if name != "none"]
+        methods = [*(method_names(everything=True) if methods == ["all"] else methods)]
+        methods += [(name, load_model(path)) for name, path in models.items()]
+    frame = read_table(
+        chosen.table,
+        separator=chosen.separator,
+        encoding=chosen.encoding,
+        header=False if chosen.no_header else None,
+    )
     arguments = {
         "target": chosen.target,
         "sensitive": chosen.sensitive,
-        "methods": None if chosen.methods is None else _names(chosen.methods),
+        "predictions": predictions or None,
+        "scores": scores or None,
+        "score_threshold": chosen.score_threshold,
+        "methods": methods,
+        "fairness": chosen.fairness,
+        "pos_label": chosen.positive,
+        "control": chosen.control,
+        "weights": chosen.weights,
+        "person": chosen.person,
+        "drop": chosen.drop,
+        "features": chosen.features or None,
+        "keep_sensitive": chosen.keep_sensitive,
         "epsilon": chosen.epsilon,
         "delta": chosen.delta,
-        "pos_label": chosen.positive,
-        "keep_sensitive": chosen.keep_sensitive,
+        "choose_by": chosen.choose_by,
         "relaxation_threshold": chosen.threshold,
         "random_state": random_stream(None).seed() if chosen.seed is None else chosen.seed,
     }
+    title = "Audit of standard input" if chosen.table == "-" else f"Audit of {Path(chosen.table).name}"
+    command = _command_to_repeat(chosen, arguments["random_state"])
+    return _run_audit(frame, chosen, arguments, command, title, conditions, {"file_sha256": frame.attrs["file_sha256"]})
+
+
+def _command_to_repeat(chosen: argparse.Namespace, seed: int) -> str:
     words = ["skfairdp", "audit", chosen.table, "--target", chosen.target]
-    words += [word for name in chosen.sensitive for word in ("--sensitive", name)]
+    for option in ("sensitive", "predictions", "scores", "model", "drop", "features", "control"):
+        words += [word for value in getattr(chosen, option) for word in (f"--{option}", value)]
     for option, value in (
         ("--positive", chosen.positive),
+        ("--score-threshold", None if chosen.score_threshold is None else f"{chosen.score_threshold:g}"),
+        ("--weights", chosen.weights),
+        ("--person", chosen.person),
+        ("--fairness", chosen.fairness),
         ("--epsilon", f"{chosen.epsilon:g}"),
         ("--delta", f"{chosen.delta:g}"),
         ("--methods", chosen.methods),
+        ("--choose-by", chosen.choose_by),
         ("--threshold", f"{chosen.threshold:g}"),
         ("--separator", chosen.separator),
-        ("--seed", str(arguments["random_state"])),
+        ("--encoding", chosen.encoding),
+        ("--seed", str(seed)),
     ):
         words += [] if value is None else [option, value]
-    words += ["--keep-sensitive"] * chosen.keep_sensitive
-    command = shlex.join(words)
-    title = f"Audit of {Path(chosen.table).name}"
-    return _run_audit(frame, chosen, arguments, command, title, conditions, {"file_sha256": digest})
+    words += ["--keep-sensitive"] * chosen.keep_sensitive + ["--no-header"] * chosen.no_header
+    return shlex.join(words)
 
 
 def _has_colour(stream: Any) -> bool:
@@ -249,19 +370,36 @@ def _run_audit(
     from skfairdp.table_audit import audit_table, printable
     from skfairdp.table_files import check_writable
 
-    for path in filter(None, (chosen.out, chosen.json)):
+    for path in filter(None, (chosen.out, chosen.json, chosen.markdown)):
         check_writable(path)
     result = audit_table(frame, **arguments, n_jobs=chosen.jobs, verbose=not chosen.quiet)
     result = replace(result, command=command, title=title, settings=result.settings | (more_settings or {}))
     result.to_html(chosen.out)
     if chosen.json:
         result.to_json(chosen.json)
+    if chosen.markdown:
+        result.to_markdown(chosen.markdown)
     print(result.to_text(colour=_has_colour(sys.stdout)))
     for note in result.notes:
         if "left out, because" in note:
             print(f"\nnote: {printable(note)}")
     print(f"\nreport: {os.path.abspath(chosen.out)}")
     reasons = [reason for condition in fail_conditions if (reason := condition.reason_to_fail(result)) is not None]
+    for reason in reasons:
+        print(f"skfairdp: failed: {printable(reason)}", file=sys.stderr)
+    return EXIT_FORBIDDEN if reasons else EXIT_OK
+
+
+def _compare(chosen: argparse.Namespace) -> int:
+    from skfairdp.table_audit import compare_audits, printable
+
+    worst = chosen.fail_if_worse
+    if worst is not None and not worst >= 0:  # nan too
+        raise ValueError(f"--fail-if-worse must be a number of at least 0; got {worst:g}.")
+    comparison = compare_audits(chosen.before, chosen.after)
+    for sentence in comparison.sentences:
+        print(printable(sentence))
+    reasons = comparison.reasons_to_fail(worst)
     for reason in reasons:
         print(f"skfairdp: failed: {printable(reason)}", file=sys.stderr)
     return EXIT_FORBIDDEN if reasons else EXIT_OK
@@ -360,7 +498,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if chosen.command is None:
         parser.print_help()
         return EXIT_OK
-    run = {"demo": _demo, "audit": _audit, "privatize": _privatize, "versions": _versions}[chosen.command]
+    runs = {"demo": _demo, "audit": _audit, "compare": _compare, "privatize": _privatize, "versions": _versions}
+    run = runs[chosen.command]
     for stream in (sys.stdout, sys.stderr):  # a label in any script is shown as well as the terminal can
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")

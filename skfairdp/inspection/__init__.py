@@ -1,5 +1,6 @@
 """Pictures, in scikit-learn's manner: ``XDisplay.from_...`` computes and draws, and imports matplotlib then."""
 
+from skfairdp.inspection._display_style import shortened_label
 from skfairdp.inspection._group_rates_display import GroupRatesDisplay
 from skfairdp.inspection._leakage_display import LeakageDisplay
 from skfairdp.inspection._pate_displays import (
@@ -14,6 +15,7 @@ from skfairdp.inspection._representation_display import RepresentationDisplay
 from skfairdp.inspection._tradeoff_display import TradeoffDisplay
 from skfairdp.inspection._training_history_display import TrainingHistoryDisplay
 
+# What is imported and not listed here is for other folders of skfairdp.
 __all__ = [
     "BoundaryDisplay",
     "FlippingDisplay",

@@ -227,6 +227,9 @@ class GroupRatesDisplay(AxesDisplay):
         ax.legend(title=" x ".join(self.names), frameon=False)
 
 
-def _error_bars(rows: pd.DataFrame) -> list[pd.Series]:
-    """Return how far the intervals reach below and above the values."""
-    return [rows["value"] - rows["lower"], rows["upper"] - rows["value"]]
+def _error_bars(rows: pd.DataFrame) -> np.ndarray:
+    """Return how far the intervals reach below and above the values.
+
+    As an array: matplotlib 3.8 makes numbers of columns of one row in a way that pandas 2.1 warns about.
+    """
+    return np.array([rows["value"] - rows["lower"], rows["upper"] - rows["value"]])

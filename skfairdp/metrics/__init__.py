@@ -1,7 +1,14 @@
 """Judge a model and a representation: group fairness, and what an attacker can read."""
 
+from skfairdp.metrics._calibration import calibration_by_group, calibration_gap, estimate_calibration_gap
 from skfairdp.metrics._code_length import CodeLength, online_code_length
 from skfairdp.metrics._empirical_privacy import empirical_privacy_score
+from skfairdp.metrics._gap_estimate import (
+    GapEstimate,
+    estimate_gap,
+    estimate_gap_change,
+    estimate_selection_ratio,
+)
 from skfairdp.metrics._group_fairness import (
     accuracy_gap,
     demographic_parity_gap,
@@ -36,19 +43,28 @@ from skfairdp.metrics._scorers import (
     tpr_gap_scorer,
     worst_group_accuracy_scorer,
 )
+from skfairdp.metrics._shrunken_rates import shrunken_rates
+from skfairdp.metrics._simultaneous_bounds import gap_interval
 
 # What is imported and not listed here is for other folders of skfairdp.
 __all__ = [
     "CodeLength",
+    "GapEstimate",
     "Interval",
     "SensitivityBounds",
     "accuracy_gap",
     "accuracy_gap_scorer",
     "bootstrap_interval",
+    "calibration_by_group",
+    "calibration_gap",
     "closeness_to_boundary",
     "demographic_parity_gap",
     "empirical_privacy_score",
     "equalized_odds_gap",
+    "estimate_calibration_gap",
+    "estimate_gap",
+    "estimate_gap_change",
+    "estimate_selection_ratio",
     "excessive_risk",
     "excessive_risk_bound",
     "excessive_risk_gap",
@@ -64,6 +80,7 @@ __all__ = [
     "make_leakage_scorer",
     "model_sensitivity",
     "online_code_length",
+    "shrunken_rates",
     "soft_label_bounds",
     "tpr_gap",
     "tpr_gap_scorer",

@@ -7,7 +7,7 @@ import pandas as pd
 
 from skfairdp._validation import check_count
 from skfairdp.metrics._group_fairness import warn_undefined
-from skfairdp.metrics._group_table import RATES, GroupTable, accuracy_rates, false_positives, group_table
+from skfairdp.metrics._group_table import RATE_PARTS, RATES, GroupTable, group_table
 from skfairdp.metrics._intervals import (
     binomial_interval,
     bootstrap_statistic,
@@ -16,6 +16,7 @@ from skfairdp.metrics._intervals import (
 )
 
 _INTERVALS = (None, "exact", "wilson", "bootstrap")
+_CLASS_RATES = ("tpr", "fpr", "selection_rate", "ppv")
 
 
 def group_rates(
@@ -31,7 +32,7 @@ def group_rates(
     random_state: Any = None,
     form: str = "wide",
 ) -> pd.DataFrame:
-    """Count, accuracy, true and false positive rate and selection rate of every group, in one table.
+    """Count, accuracy, true and false positive rate, selection rate and precision of every group, in one table.
 
     Parameters
     ----------
@@ -61,8 +62,9 @@ def group_rates(
     -------
     pandas.DataFrame
         Wide: indexed by group (one level for each sensitive column), with the columns ``count``, ``weight`` (only
-        with weights), ``accuracy`` and, for every class ``c``, ``tpr_c``, ``fpr_c`` and ``selection_rate_c``;
-        each rate is followed by its ``_lower`` and ``_upper`` end.
+        with weights), ``accuracy`` and, for every class ``c``, ``tpr_c``, ``fpr_c``, ``selection_rate_c``
+        and ``ppv_c`` (precision: the share of those predicted to be ``c`` who are); each rate
+        is followed by its ``_lower`` and ``_upper`` end.
         Long: the sensitive columns, ``rate``, ``class`` (None for accuracy), ``value``, ``trials`` (the denominator
         of the rate) and, with an interval, ``lower`` and ``upper``.
 
@@ -70,8 +72,9 @@ def group_rates(
     -----
     UndefinedGroupMetricWarning
         A rate is 0 of 0: nan in the table, and never 0. This is so for the true positive rate of a class that
-        the group lacks, for the false positive rate where it has no other class, and for all rates of a group
-        without rows (a pandas category that does not occur, or one whose weights are all zero).
+        the group lacks, for the false positive rate where it has no other class, for the precision of a class that
+        nobody in it is predicted to be of (no warning for this one: it is a common sight and nobody's fault), and for
+        all rates of a group without rows (a pandas category that does not occur, or one whose weights are all zero).
 
     Notes
     -----
@@ -110,8 +113,9 @@ def group_rates(
     )
     values = _all_rates(table.counts)
     warn_undefined("group_rates", table, "accuracy", values[:, :1], [None], least=0)
-    for k, rate in enumerate(("tpr", "fpr")):  # a selection rate is undefined where the accuracy is
-        warn_undefined("group_rates", table, rate, values[:, 1 + k :: 3], table.classes, least=0)
+    for rate in ("tpr", "fpr"):  # a selection rate is undefined where the accuracy is
+        of_rate = values[:, 1 + _CLASS_RATES.index(rate) :: len(_CLASS_RATES)]
+        warn_undefined("group_rates", table, rate, of_rate, table.classes, least=0)
     trials = _all_trials(table.counts)
     ends = None
     if interval == "bootstrap":
@@ -123,25 +127,23 @@ def group_rates(
 
 
 def _all_rates(counts: np.ndarray) -> np.ndarray:
-    """Return accuracy, then tpr, fpr and selection rate class by class, ``[..., group, rate]``."""
-    by_class = np.stack([RATES[rate][2](counts) for rate in ("tpr", "fpr", "selection_rate")], axis=-1)
+    """Return accuracy, then the rates of each class, class by class, ``[..., group, rate]``."""
+    by_class = np.stack([RATES[rate][2](counts) for rate in _CLASS_RATES], axis=-1)
     flat = by_class.reshape(*by_class.shape[:-2], -1)
-    return np.concatenate([accuracy_rates(counts)[..., None], flat], axis=-1)
+    return np.concatenate([RATES["accuracy"][2](counts)[..., None], flat], axis=-1)
 
 
 def _all_trials(counts: np.ndarray) -> np.ndarray:
     """Return the denominators of the rates in the order of :func:`_all_rates`."""
-    total = counts.sum(axis=(-2, -1))
-    true = counts.sum(axis=-1)
-    _, negatives = false_positives(counts)
-    by_class = np.stack([true, negatives, np.broadcast_to(total[..., None], true.shape)], axis=-1)
-    return np.concatenate([total[..., None], by_class.reshape(*true.shape[:-1], -1)], axis=-1)
+    by_class = np.stack([RATE_PARTS[rate](counts)[1] for rate in _CLASS_RATES], axis=-1)
+    flat = by_class.reshape(*by_class.shape[:-2], -1)
+    return np.concatenate([RATE_PARTS["accuracy"](counts)[1][..., None], flat], axis=-1)
 
 
 def _rate_names(table: GroupTable) -> list[tuple[str, Any]]:
     return [
         ("accuracy", None),
-        *((rate, label) for label in table.classes for rate in ("tpr", "fpr", "selection_rate")),
+        *((rate, label) for label in table.classes for rate in _CLASS_RATES),
     ]
 
 

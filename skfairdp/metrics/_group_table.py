@@ -76,31 +76,107 @@ def group_table(
     -------
     GroupTable
     """
-    true, predicted = _label_column(y_true, "y_true"), _label_column(y_pred, "y_pred")
-    n = len(true)
-    if len(predicted) != n:
-        raise ValueError(f"y_pred must have one label per row of y_true: {n} expected, {len(predicted)} given.")
+    rows = read_rows(
+        y_true, {"y_pred": y_pred}, sensitive_features=sensitive_features, sample_weight=sample_weight, labels=labels
+    )
+    counts, numbers, squared = rows.count("y_pred")
+    about = (rows.groups, rows.names, rows.classes)
+    table = counts[0]
+    if squared is None:  # one and the same array, by which others see that there are no weights
+        return GroupTable(table, *about, rows=table)
+    return GroupTable(table, *about, rows=numbers[0], squared=squared[0])
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows as integers: what tables are counted from.
+
+    Attributes
+    ----------
+    group : ndarray of shape (n_samples,)
+        Place of the row's group in ``groups``.
+    groups : tuple
+        Group labels.
+    names : tuple of str
+        Names of the sensitive columns.
+    true : ndarray of shape (n_samples,)
+        Place of the row's true class in ``classes``.
+    predicted : dict of str to ndarray
+        Place of the predicted class, for every column of predictions.
+    classes : tuple
+        Class labels.
+    weight : ndarray or None
+        Weights of the rows.
+    stratum : ndarray or None
+        Place of the row's stratum in ``strata``; None without control features.
+    strata : tuple
+        Labels of the strata.
+    """
+
+    group: np.ndarray
+    groups: tuple[Any, ...]
+    names: tuple[str, ...]
+    true: np.ndarray
+    predicted: dict[str, np.ndarray]
+    classes: tuple[Any, ...]
+    weight: np.ndarray | None = None
+    stratum: np.ndarray | None = None
+    strata: tuple[Any, ...] = (None,)
+
+    def count(self, prediction: str, chosen: "np.ndarray | None" = None) -> tuple[np.ndarray, np.ndarray, Any]:
+        """Count rows, or only the chosen ones, ``[stratum, group, true class, predicted class]``.
+
+        Returns the sums of weights, the numbers of rows, and the sums of squared weights (None without weights).
+        """
+        shape = (len(self.strata), len(self.groups), len(self.classes), len(self.classes))
+        if np.prod(shape, dtype=float) > _MOST_CELLS:
+            within = "" if self.stratum is None else f" and {shape[0]} strata of control_features"
+            raise ValueError(
+                f"y_true and y_pred must hold class labels, and sensitive_features groups: {shape[2]} distinct labels "
+                f"in {shape[1]} groups{within} are too many to count."
+            )
+        group = self.group if self.stratum is None else self.stratum * shape[1] + self.group
+        cells = (group * shape[2] + self.true) * shape[3] + self.predicted[prediction]
+        weight = self.weight
+        if chosen is not None:
+            cells, weight = cells[chosen], None if weight is None else weight[chosen]
+        size = int(np.prod(shape))
+        rows = np.bincount(cells, minlength=size).reshape(shape)
+        if weight is None:
+            return rows, rows, None
+        counts = np.bincount(cells, weights=weight, minlength=size).reshape(shape)
+        return counts, rows, np.bincount(cells, weights=weight**2, minlength=size).reshape(shape)
+
+
+def read_rows(
+    y_true: Any,
+    predictions: dict[str, Any],
+    *,
+    sensitive_features: Any,
+    sample_weight: Any = None,
+    labels: Any = None,
+    control_features: Any = None,
+) -> Rows:
+    """Check the columns and turn labels and groups into integers; ``predictions`` by the name of their argument."""
+    columns = {name: _label_column(values, name) for name, values in {"y_true": y_true, **predictions}.items()}
+    n = len(columns["y_true"])
+    for name, column in columns.items():
+        if len(column) != n:
+            raise ValueError(f"{name} must have one label per row of y_true: {n} expected, {len(column)} given.")
     if n == 0:
         raise ValueError("y_true is empty; give at least one row.")
     sensitive = check_sensitive_features(sensitive_features, n)
     crossed = sensitive.intersection()
-    group_indices, groups = _with_empty_groups(crossed.indices[:, 0], crossed.labels[0], sensitive_features)
-    true_indices, predicted_indices, classes = _encode_classes(true, predicted, labels)
-    shape = (len(groups), len(classes), len(classes))
-    if np.prod(shape, dtype=float) > _MOST_CELLS:
-        raise ValueError(
-            f"y_true and y_pred must hold class labels, and sensitive_features groups: {shape[1]} distinct labels "
-            f"in {shape[0]} groups are too many to count."
-        )
-    cells = (group_indices * shape[1] + true_indices) * shape[2] + predicted_indices
-    size = shape[0] * shape[1] * shape[2]
-    rows = np.bincount(cells, minlength=size).reshape(shape)
-    if sample_weight is None:
-        return GroupTable(rows, groups, sensitive.names, classes, rows)
-    weight = _check_weight(sample_weight, n)
-    counts = np.bincount(cells, weights=weight, minlength=size).reshape(shape)
-    squared = np.bincount(cells, weights=weight**2, minlength=size).reshape(shape)
-    return GroupTable(counts, groups, sensitive.names, classes, rows, squared)
+    group, groups = _with_empty_groups(crossed.indices[:, 0], crossed.labels[0], sensitive_features)
+    indices, classes = _encode_classes(columns, labels)
+    weight = None if sample_weight is None else check_weight(sample_weight, n)
+    true = indices.pop("y_true")
+    if control_features is None:
+        return Rows(group, groups, sensitive.names, true, indices, classes, weight)
+    control = check_sensitive_features(control_features, n, name="control_features", intersection=True)
+    return Rows(
+        group, groups, sensitive.names, true, indices, classes, weight, control.indices[:, 0], control.labels[0]
+    )
 
 
 def positive_class(classes: tuple[Any, ...], pos_label: Any = None) -> int:
@@ -141,39 +217,38 @@ def _label_column(values: Any, name: str) -> Any:
     return values
 
 
-def _encode_classes(true: Any, predicted: Any, labels: Any) -> tuple[np.ndarray, np.ndarray, tuple[Any, ...]]:
-    """Code both columns by the same classes."""
+def _encode_classes(columns: dict[str, Any], labels: Any) -> tuple[dict[str, np.ndarray], tuple[Any, ...]]:
+    """Code all columns by the same classes."""
     wanted = None if labels is None else _check_labels(labels)
-    columns = (("y_true", true), ("y_pred", predicted))
-    indexed = _direct_indices(true, predicted) or [_factorize_labels(column, name) for name, column in columns]
-    classes = wanted or _union_of_labels(indexed[0][1], indexed[1][1])
+    indexed = _direct_indices(columns) or {name: _factorize_labels(column, name) for name, column in columns.items()}
+    classes = wanted or _union_of_labels([label for _, found in indexed.values() for label in found])
     position = {label: k for k, label in enumerate(classes)}
-    positions = []
-    for (indices, found), (name, _) in zip(indexed, columns):
+    positions = {}
+    for name, (indices, found) in indexed.items():
         unknown = [label for label in found if label is not None and label not in position]
         if unknown:
             raise ValueError(f"{name} holds labels that labels does not list: {_some_labels(unknown)}.")
         lookup = np.array([-1 if label is None else position[label] for label in found], dtype=np.intp)
         # Most binary labels are their own position already.
-        positions.append(indices if np.array_equal(lookup, np.arange(len(lookup))) else lookup[indices])
-    return positions[0], positions[1], classes
+        positions[name] = indices if np.array_equal(lookup, np.arange(len(lookup))) else lookup[indices]
+    return positions, classes
 
 
-def _direct_indices(true: Any, predicted: Any) -> "list[tuple[np.ndarray, list]] | None":
+def _direct_indices(columns: dict[str, Any]) -> "dict[str, tuple[np.ndarray, list]] | None":
     """Code integers of a small range by subtracting the least; labels that do not occur are None."""
-    if not all(isinstance(column, np.ndarray) and column.dtype.kind in "biu" for column in (true, predicted)):
+    if not all(isinstance(column, np.ndarray) and column.dtype.kind in "biu" for column in columns.values()):
         return None
-    low = min(int(true.min()), int(predicted.min()))
-    high = max(int(true.max()), int(predicted.max()))
+    low = min(int(column.min()) for column in columns.values())
+    high = max(int(column.max()) for column in columns.values())
     if high - low >= _DIRECT_RANGE or max(abs(low), abs(high)) > 2**62:
         return None
-    indexed = []
-    plain = bool if true.dtype.kind == predicted.dtype.kind == "b" else int
-    for column in (true, predicted):
+    indexed = {}
+    plain = bool if all(column.dtype.kind == "b" for column in columns.values()) else int
+    for name, column in columns.items():
         indices = column.astype(np.intp, copy=False)
         indices = indices - low if low else indices
         occurs = np.bincount(indices, minlength=high - low + 1) > 0
-        indexed.append((indices, [plain(low + k) if present else None for k, present in enumerate(occurs)]))
+        indexed[name] = (indices, [plain(low + k) if present else None for k, present in enumerate(occurs)])
     return indexed
 
 
@@ -202,8 +277,8 @@ def _check_labels(labels: Any) -> tuple[Any, ...]:
     return tuple(found)
 
 
-def _union_of_labels(true_labels: list, predicted_labels: list) -> tuple[Any, ...]:
-    found = {label for label in true_labels + predicted_labels if label is not None}
+def _union_of_labels(labels: list) -> tuple[Any, ...]:
+    found = {label for label in labels if label is not None}
     if len(found) == 1:  # 0 and 1, or -1 and 1, are a pair even if a fold holds only one of them
         (only,) = found
         if isinstance(only, int | float) and only in (-1, 0, 1):
@@ -237,7 +312,7 @@ def _with_empty_groups(
     return np.array([declared.index(group) for group in groups])[indices], declared
 
 
-def _check_weight(sample_weight: Any, n: int) -> np.ndarray:
+def check_weight(sample_weight: Any, n: int) -> np.ndarray:
     try:
         weight = np.asarray(sample_weight, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -262,20 +337,14 @@ def _rate_or_nan(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
     return np.divide(part, whole, out=np.full(np.shape(whole), np.nan), where=whole > 0)
 
 
-def accuracy_rates(counts: np.ndarray) -> np.ndarray:
-    """Return the share of correct rows of each group, ``[..., group]``."""
-    return _rate_or_nan(np.trace(counts, axis1=-2, axis2=-1), counts.sum(axis=(-2, -1)))
+def accuracy_parts(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the correct rows and all rows of each group, ``[..., group]``."""
+    return np.trace(counts, axis1=-2, axis2=-1), counts.sum(axis=(-2, -1))
 
 
-def true_positive_rates(counts: np.ndarray) -> np.ndarray:
-    """Return P(predicted c | true c) of each group and class, ``[..., group, class]``."""
-    return _rate_or_nan(np.diagonal(counts, axis1=-2, axis2=-1), counts.sum(axis=-1))
-
-
-def false_positive_rates(counts: np.ndarray) -> np.ndarray:
-    """Return P(predicted c | true class is not c) of each group and class, ``[..., group, class]``."""
-    hits, negatives = false_positives(counts)
-    return _rate_or_nan(hits, negatives)
+def true_positives(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the true positives and the positives of each group and class."""
+    return np.diagonal(counts, axis1=-2, axis2=-1), counts.sum(axis=-1)
 
 
 def false_positives(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -288,9 +357,50 @@ def false_positives(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return (counts * others).sum(axis=-2), counts.sum(axis=-1) @ others
 
 
+def selected(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows predicted to be of a class and all rows, of each group and class."""
+    total = counts.sum(axis=(-2, -1))
+    return counts.sum(axis=-2), np.broadcast_to(total[..., None], counts.shape[:-1])
+
+
+def correctly_selected(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the true positives and all predicted positives of each group and class."""
+    return np.diagonal(counts, axis1=-2, axis2=-1), counts.sum(axis=-2)
+
+
+# rate -> function of the counts that returns its numerator and denominator
+RATE_PARTS: dict[str, Callable] = {
+    "accuracy": accuracy_parts,
+    "tpr": true_positives,
+    "fpr": false_positives,
+    "selection_rate": selected,
+    "ppv": correctly_selected,
+}
+
+
+def accuracy_rates(counts: np.ndarray) -> np.ndarray:
+    """Return the share of correct rows of each group, ``[..., group]``."""
+    return _rate_or_nan(*accuracy_parts(counts))
+
+
+def true_positive_rates(counts: np.ndarray) -> np.ndarray:
+    """Return P(predicted c | true c) of each group and class, ``[..., group, class]``."""
+    return _rate_or_nan(*true_positives(counts))
+
+
+def false_positive_rates(counts: np.ndarray) -> np.ndarray:
+    """Return P(predicted c | true class is not c) of each group and class, ``[..., group, class]``."""
+    return _rate_or_nan(*false_positives(counts))
+
+
 def selection_rates(counts: np.ndarray) -> np.ndarray:
     """Return P(predicted c) of each group and class, ``[..., group, class]``."""
-    return _rate_or_nan(counts.sum(axis=-2), np.broadcast_to(counts.sum(axis=(-2, -1))[..., None], counts.shape[:-1]))
+    return _rate_or_nan(*selected(counts))
+
+
+def positive_predictive_values(counts: np.ndarray) -> np.ndarray:
+    """Return P(true c | predicted c) of each group and class, ``[..., group, class]``."""
+    return _rate_or_nan(*correctly_selected(counts))
 
 
 # rate -> (words for it, why it can be undefined, function of the counts)
@@ -299,6 +409,7 @@ RATES: dict[str, tuple[str, str, Callable]] = {
     "tpr": ("true positive rate", "it has no row of that class", true_positive_rates),
     "fpr": ("false positive rate", "it has no row of any other class", false_positive_rates),
     "selection_rate": ("selection rate", "it has no row", selection_rates),
+    "ppv": ("positive predictive value", "no row of it is predicted to be of that class", positive_predictive_values),
 }
 
 

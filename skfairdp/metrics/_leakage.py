@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.stats import norm
 from sklearn.metrics import roc_auc_score
 
 from skfairdp.metrics._attackers import Attack, check_attacked_rows, named_attackers, run_attacks
@@ -135,10 +136,11 @@ def leakage_report(
         One row per attribute and attacker, with the columns
 
         - ``accuracy``, and its exact binomial interval ``accuracy_lower``, ``accuracy_upper``,
-        - ``majority``: share of the largest group among the scored rows; ``advantage``: accuracy minus majority,
+        - ``majority``: share of the largest group among the scored rows; ``advantage``: accuracy minus majority, with
+          ``advantage_lower`` and ``advantage_upper``,
         - ``balanced_accuracy``: mean over the groups of the share that is recognised (guessing: 1 / ``n_groups``),
         - ``auc``: area under the ROC curve, for more than two groups the mean of one against the rest
-          (guessing: 0.5); nan for an attacker without scores,
+          (guessing: 0.5), with ``auc_lower`` and ``auc_upper`` [1]_; nan for an attacker without scores,
         - ``n_groups`` and ``n_scored``.
 
         With several attackers the row ``"strongest"`` comes last.
@@ -152,7 +154,15 @@ def leakage_report(
 
     The interval takes the rows as the only chance there is, and the attackers as given.
 
+    Where one group is large, accuracy hides what is read: an attacker may never do better than naming the largest
+    group, and still tell who is more likely to belong to another. The AUC shows it.
+
     **Privacy.** A measurement, not a guarantee; see :func:`leakage_score`.
+
+    References
+    ----------
+    .. [1] J. Hanley, B. McNeil, "The Meaning and Use of the Area under a Receiver Operating Characteristic (ROC)
+       Curve", Radiology 1982.
 
     Examples
     --------
@@ -215,24 +225,49 @@ def _figures_of_attack(attack: Attack, truth: np.ndarray, n_groups: int, confide
     sizes = np.bincount(truth, minlength=n_groups)
     recognised = np.bincount(truth[right], minlength=n_groups)[sizes > 0] / sizes[sizes > 0]
     low, high = proportion_bounds(hits, n, (1 - confidence_level) / 2)
+    majority = sizes.max() / n
+    area, area_low, area_high = _area_under_curve(attack.scores, truth, n_groups, confidence_level)
     return {
         "accuracy": hits / n,
         "accuracy_lower": float(low),
         "accuracy_upper": float(high),
-        "majority": sizes.max() / n,
-        "advantage": hits / n - sizes.max() / n,
+        "majority": majority,
+        "advantage": hits / n - majority,
+        "advantage_lower": float(low) - majority,
+        "advantage_upper": float(high) - majority,
         "balanced_accuracy": float(recognised.mean()),
-        "auc": _area_under_curve(attack.scores, truth, n_groups),
+        "auc": area,
+        "auc_lower": area_low,
+        "auc_upper": area_high,
         "n_groups": n_groups,
         "n_scored": n,
     }
 
 
-def _area_under_curve(scores: np.ndarray | None, truth: np.ndarray, n_groups: int) -> float:
-    """Area under the ROC curve of the second of two groups, else the mean over groups of one against the rest."""
+def _area_under_curve(
+    scores: np.ndarray | None, truth: np.ndarray, n_groups: int, confidence_level: float
+) -> tuple[float, float, float]:
+    """Area under the ROC curve of the second of two groups, else the mean over groups of one against the rest.
+
+    The half width is that of Hanley and McNeil; that of a mean is the mean of the half widths, as if all areas erred
+    together.
+    """
     if scores is None:
-        return float("nan")
+        return (float("nan"),) * 3
     groups = [1] if n_groups == 2 else range(n_groups)
     ranks = pd.DataFrame(scores).rank().to_numpy()  # -inf marks a group the attacker has never seen
-    areas = [roc_auc_score(truth == g, ranks[:, g]) for g in groups if 0 < np.sum(truth == g) < len(truth)]
-    return float(np.mean(areas)) if areas else float("nan")
+    areas, errors = [], []
+    for g in groups:
+        inside = int(np.sum(truth == g))
+        outside = len(truth) - inside
+        if not inside or not outside:
+            continue
+        area = roc_auc_score(truth == g, ranks[:, g])
+        more, less = area / (2 - area), 2 * area**2 / (1 + area)
+        variance = area * (1 - area) + (inside - 1) * (more - area**2) + (outside - 1) * (less - area**2)
+        areas.append(area)
+        errors.append(np.sqrt(max(variance, 0.0) / (inside * outside)))
+    if not areas:
+        return (float("nan"),) * 3
+    area, half = float(np.mean(areas)), float(norm.isf((1 - confidence_level) / 2) * np.mean(errors))
+    return area, max(area - half, 0.0), min(area + half, 1.0)

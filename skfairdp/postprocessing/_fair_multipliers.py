@@ -25,7 +25,7 @@ FAIRNESS = ("equal_opportunity", "equalized_odds", "demographic_parity")
 _MOST_VARIABLES = 12_000
 _ROUNDS = 4
 #: A multiplier of 1 gives up all accuracy for a gap of 1; no gap is worth more.
-_LARGEST_MULTIPLIER = 1.0
+LARGEST_MULTIPLIER = 1.0
 
 
 @dataclass(frozen=True)
@@ -195,7 +195,7 @@ def _dual_solution(
 ) -> np.ndarray:
     """Solve the linear program for some rows: their rates minus the middle of each column are the target, up to slack.
 
-    A rate may miss its target by more than the slack at a price of ``_LARGEST_MULTIPLIER``, which no multiplier can
+    A rate may miss its target by more than the slack at a price of ``LARGEST_MULTIPLIER``, which no multiplier can
     then exceed; so there is always a solution.
     """
     n, n_classes = beliefs.classes.shape
@@ -230,7 +230,7 @@ def _dual_solution(
     lower = np.concatenate([np.zeros(n * free), np.full(len(middles), -np.inf), -slacks, np.zeros(n_misses)])
     upper = np.concatenate([np.ones(n * free), np.full(len(middles), np.inf), slacks, np.full(n_misses, np.inf)])
     prices = np.zeros(rest.shape[1])
-    prices[-n_misses:] = _LARGEST_MULTIPLIER
+    prices[-n_misses:] = LARGEST_MULTIPLIER
     solved = linprog(
         np.concatenate([-gain * np.repeat(weight, free), prices]),
         A_eq=sparse.vstack(equal).tocsr(),

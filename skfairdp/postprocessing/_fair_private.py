@@ -70,7 +70,8 @@ class FairPrivateClassifier(ReleaseMixin, MetaEstimatorMixin, ClassifierMixin, S
         The largest difference of two groups' rates among *released* answers, on rows that the models have not seen. The
         most accurate answers within it are taken.
     relaxation : float, default=0.01
-        Without ``max_gap``: how much accuracy may be given up. The fairest answers within it are taken.
+        Without ``max_gap``: how much accuracy may be given up. Within it the answers whose gap is expected to be the
+        smallest are taken; where the plain classifier's gap may be chance, these are its own.
     cv : int, cross-validation splitter or "prefit", default=3
         Folds in which beliefs about rows are formed by models that have not seen them. ``"prefit"`` takes the estimator
         as it is, and the rows of ``fit`` (which it must not have seen) as calibration rows.
@@ -99,11 +100,13 @@ class FairPrivateClassifier(ReleaseMixin, MetaEstimatorMixin, ClassifierMixin, S
         What the training rows have paid: infinity, unless the estimator came fitted and is itself private.
     tradeoff_ : DataFrame
         The curve: ``strength``, ``accuracy``, the gap under its own name (``tpr_gap``, ...), and 95 % intervals, of
-        released answers on rows that the models have not seen.
+        released answers on rows that the models have not seen. ``tpr_gap_expected`` (...) is the mean of what the true
+        gap may be, given that rates are estimated; without ``max_gap`` it decides.
     epsilon_, max_gap_ : float
         What the mechanism was made for: the parameters, until :meth:`set_epsilon` or :meth:`set_max_gap` is called.
     strength_ : float
-        The point of the curve that was taken: 0 is the plain classifier, 1 makes rates equal if the beliefs are right.
+        The point of the curve that was taken: 0 is the plain classifier, 1 makes estimated rates equal (of two groups;
+        of more, nearly).
     multipliers_ : DataFrame
         What each group's rate costs, by rate and group; empty without groups.
     sensitive_groups_ : dict
@@ -121,12 +124,13 @@ class FairPrivateClassifier(ReleaseMixin, MetaEstimatorMixin, ClassifierMixin, S
     each record. The training rows are not protected.
 
     **Fairness.** Under a bound on the difference of rates, the best answer maximises ``P(y = a | x)`` minus multipliers
-    times ``P(y = 1, z = g | x)`` [3]_ [4]_ [5]_. The multipliers come from a linear program on out-of-fold beliefs, and
-    how far to go from out-of-fold labels and groups. Several sensitive columns are corrected each by itself. Rates
-    of groups with few rows are shrunk towards what the models believe of them, which for a group that they cannot tell
-    is the rate of all groups; a group with fewer than ten rows of a class is left out of its rate. Both are named in a
-    ``SmallGroupWarning``. The gap is controlled on average over rows like those of
-    ``fit``: measure it on rows of your own.
+    times ``P(y = 1, z = g | x)`` [3]_ [4]_ [5]_. The multipliers come from a linear program on out-of-fold beliefs (one
+    rate of two groups needs none), and how far to go from out-of-fold labels and groups. Estimated rates are off by
+    chance: without ``max_gap``, a gap is closed as far as it is more than that, much as empirical Bayes estimates do
+    [6]_. Several sensitive columns are corrected each by itself. Rates of groups with few rows are shrunk towards what
+    the models believe of them, which for a group that they cannot tell is the rate of all groups; a group with fewer
+    than ten rows of a class is left out of its rate. Both are named in a ``SmallGroupWarning``. The gap is controlled
+    on average over rows like those of ``fit``: measure it on rows of your own.
 
     A fitted object keeps the out-of-fold beliefs, labels and groups in memory for :meth:`set_max_gap` and
     :meth:`frontier`. They are not in its pickles and copies, which hold no training rows beyond what the estimator
@@ -139,6 +143,7 @@ class FairPrivateClassifier(ReleaseMixin, MetaEstimatorMixin, ClassifierMixin, S
     .. [3] A. K. Menon, R. C. Williamson (2018). The cost of fairness in binary classification. FAT*.
     .. [4] R. Xian, H. Zhao (2024). A unified post-processing framework for group fairness in classification.
     .. [5] W. Chen, Y. Klochkov, Y. Liu (2024). Post-hoc bias scoring is optimal for fair classification. ICLR.
+    .. [6] B. Efron, C. Morris (1973). Stein's estimation rule and its competitors. JASA 68.
 
     Examples
     --------
@@ -387,7 +392,8 @@ class FairPrivateClassifier(ReleaseMixin, MetaEstimatorMixin, ClassifierMixin, S
     def _named(self, table: pd.DataFrame) -> pd.DataFrame:
         """Give the gap its own name."""
         name = _GAP_NAMES.get(self._fairness or "", "gap")
-        return table.rename(columns={"gap": name, "gap_lower": f"{name}_lower", "gap_upper": f"{name}_upper"})
+        ends = ("", "_lower", "_upper", "_expected")
+        return table.rename(columns={f"gap{end}": f"{name}{end}" for end in ends})
 
     def set_max_gap(self, max_gap: float | None) -> "FairPrivateClassifier":
         """Move along the curve, without training anything again; the parameters stay as they are.
@@ -395,7 +401,7 @@ class FairPrivateClassifier(ReleaseMixin, MetaEstimatorMixin, ClassifierMixin, S
         Parameters
         ----------
         max_gap : float or None
-            As the parameter; None takes the fairest answers within ``relaxation``.
+            As the parameter; None takes the answers of the smallest expected gap within ``relaxation``.
 
         Returns
         -------

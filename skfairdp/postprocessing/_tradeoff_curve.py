@@ -4,6 +4,11 @@ The multipliers mu say in which direction utilities must be moved to make the gr
 ``strength`` times mu, from 0 (the plain model) over 1 (equal rates, if the beliefs are right) to 2, gives the curve.
 Every point is judged by the labels and groups of rows that the models have not seen, so that beliefs which are off are
 found out, and by the rates of *released* answers: noise makes gaps smaller, and a small epsilon needs less correction.
+
+Estimated rates are off by chance, and hardly less at one point of the curve than at the next, because the rows are the
+same. Where the plain model's groups differ by no more than chance would have it, making their estimated rates equal
+only moves the true ones apart. So a point is taken by its *expected* gap: the mean of the largest difference of true
+rates over what the errors are likely to be, given how far the plain model's groups lie apart (see ``_likely_errors``).
 """
 
 import math
@@ -15,7 +20,14 @@ import pandas as pd
 
 from skfairdp.mechanisms import AnswerMechanism, best_answers
 from skfairdp.postprocessing._beliefs import LEAST_ROWS, Beliefs
-from skfairdp.postprocessing._fair_multipliers import Rate, adjustments, cell_shares, ratio_or_zero, solve_multipliers
+from skfairdp.postprocessing._fair_multipliers import (
+    LARGEST_MULTIPLIER,
+    Rate,
+    adjustments,
+    cell_shares,
+    ratio_or_zero,
+    solve_multipliers,
+)
 
 STRENGTHS = np.linspace(0.0, 2.0, 41)
 _REFINEMENTS = 2
@@ -23,8 +35,15 @@ _REFINEMENTS = 2
 _LEAST_ERROR = 0.01
 #: How often the linear program is solved at most while what is counted at its solution moves by more than this.
 _ROUNDS, _SAME_OFFSET = 3, 0.003
+#: Halvings of the range of a multiplier; what is left of it moves no answer.
+_HALVINGS = 20
+#: Expected gaps that differ by less are the same.
+_SAME_GAP = 1e-6
 _Z = 1.959964  # 95 % of a normal distribution
 _DRAWS = 2000
+
+#: A rate of every group, the variance of what was counted of it, and how far that is trusted against beliefs.
+RateEstimates = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -106,24 +125,50 @@ class TradeoffCurve:
             # A rate is made equal no more closely than its rows can tell: half a standard error of a share.
             slack = np.where(self.known & (self.shares > 0), 0.25 / np.sqrt(np.maximum(self.rows, 1)), np.nan)
             self._solve(slack, int(generator.integers(2**32)))
-        self._noise = generator.standard_normal((_DRAWS, n_groups))
+        self._noise = generator.standard_normal((len(rates), _DRAWS, n_groups))
 
     def _solve(self, slack: np.ndarray, seed: int) -> None:
-        """Find the multipliers; where counts say that beliefs are off, find them again for what was counted.
-
-        With two groups and one rate there is only one direction, and how far to go in it is for the curve to say.
-        """
+        """Find the multipliers; where counts say that beliefs are off, find them again for what was counted."""
         offsets = np.zeros(slack.shape)
-        n_directions = sum(int(here.sum()) - 1 for known in self.known for here in self._comparable(known))
-        for _ in range(_ROUNDS if n_directions > 1 else n_directions):
+        compared = [(r, here) for r, known in enumerate(self.known) for here in self._comparable(known)]
+        if len(compared) == 1 and compared[0][1].sum() == 2:
+            self._solve_for_two_groups(*compared[0])
+            return
+        for _ in range(_ROUNDS if compared else 0):
             self._set_multipliers(
                 solve_multipliers(self.beliefs, self.rates, self.groups.columns, slack, offsets, self.weight, seed)  # type: ignore[union-attr]
             )
-            q = np.eye(self.n_classes)[self.utilities(1.0).argmax(axis=1)]
+            q = self._decisions(1.0)
             found = np.array([self._estimate_rates(q, r)[0] - self._believed_rates(q, r) for r in range(len(slack))])
             if np.abs(found - offsets)[self.known].max(initial=0.0) < _SAME_OFFSET:
                 break
             offsets = found
+
+    def _solve_for_two_groups(self, r: int, pair: np.ndarray) -> None:
+        """Find the multipliers of the one rate of two groups, under which their estimated rates are equal.
+
+        They are mu and -mu: what makes one group's rate dearer makes the other's cheaper by as much. The difference of
+        the rates falls as mu rises, so that it is found by halving, without a linear program; and where the beliefs are
+        off, it still goes as far as the counted labels say.
+        """
+        direction = np.zeros(self.known.shape)
+        direction[r, np.flatnonzero(pair)] = 1.0, -1.0
+        self._set_multipliers(direction)
+
+        def difference(mu: float) -> float:
+            first, second = self._estimate_rates(self._decisions(mu), r)[0][pair]
+            return float(first - second)
+
+        sign = float(np.sign(difference(0.0)))
+        low, high = 0.0, LARGEST_MULTIPLIER
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            low, high = (middle, high) if sign * difference(sign * middle) > 0 else (low, middle)
+        self._set_multipliers(sign * high * direction)
+
+    def _decisions(self, strength: float) -> np.ndarray:
+        """Answer every row by its largest utility."""
+        return np.eye(self.n_classes)[self.utilities(strength).argmax(axis=1)]
 
     def _set_multipliers(self, multipliers: np.ndarray) -> None:
         self.multipliers = multipliers
@@ -148,44 +193,56 @@ class TradeoffCurve:
         Returns
         -------
         DataFrame
-            ``strength``, ``accuracy`` and ``gap`` with the ends of their intervals, and ``n_answers``, the number of
-            answers that are given at all.
+            ``strength``, ``accuracy`` and ``gap`` with the ends of their intervals, ``gap_expected``, and
+            ``n_answers``, the number of answers that are given at all.
         """
+        errors = self._likely_errors(self._released(epsilon, 0.0)[0])
         if not self.multipliers.any():
-            return pd.DataFrame([self._point(epsilon, 0.0)])
-        points = {strength: self._point(epsilon, strength) for strength in STRENGTHS.tolist()}
+            return pd.DataFrame([self._point(epsilon, 0.0, errors)])
+        points = {strength: self._point(epsilon, strength, errors) for strength in STRENGTHS.tolist()}
         for _ in range(_REFINEMENTS):
             # Where many rows have nearly the same utilities, rates jump between two strengths: look closer.
             strengths = sorted(points)
-            fairest = min(range(len(strengths)), key=lambda k: points[strengths[k]]["gap"])
-            ends = strengths[max(fairest - 1, 0)], strengths[min(fairest + 1, len(strengths) - 1)]
-            finer = np.linspace(*ends, 12)[1:-1].tolist()
-            points |= {strength: self._point(epsilon, strength) for strength in finer}
+            finer: set[float] = set()
+            for measure in ("gap", "gap_expected"):
+                fairest = min(range(len(strengths)), key=lambda k: points[strengths[k]][measure])
+                ends = strengths[max(fairest - 1, 0)], strengths[min(fairest + 1, len(strengths) - 1)]
+                if fairest > 0:
+                    finer |= set(np.linspace(*ends, 12)[1:-1].tolist())
+            points |= {strength: self._point(epsilon, strength, errors) for strength in finer - set(points)}
         return pd.DataFrame([points[strength] for strength in sorted(points)])
 
-    def _point(self, epsilon: float, strength: float) -> dict[str, float]:
+    def _released(self, epsilon: float, strength: float) -> tuple[np.ndarray, AnswerMechanism]:
+        """Compute how often each row gets each answer at a point of the curve, and by which mechanism."""
         utilities = self.utilities(strength)
         mechanism, _, _ = best_answers(utilities, epsilon, self.weight, search_floors=False)
-        figures = self.judge(mechanism.probabilities(utilities))
-        return {"strength": strength, **figures, "n_answers": sum(c > 0 for c in mechanism.ceilings)}
+        return mechanism.probabilities(utilities), mechanism
 
-    def judge(self, q: np.ndarray) -> dict[str, float]:
+    def _point(self, epsilon: float, strength: float, errors: list[np.ndarray]) -> dict[str, float]:
+        q, mechanism = self._released(epsilon, strength)
+        return {"strength": strength, **self.judge(q, errors), "n_answers": sum(c > 0 for c in mechanism.ceilings)}
+
+    def judge(self, q: np.ndarray, errors: list[np.ndarray] | None = None) -> dict[str, float]:
         """Estimate accuracy and largest gap of released answers, from labels and groups.
 
         Parameters
         ----------
         q : ndarray of shape (n_samples, n_classes)
             How often each row gets each answer.
+        errors : list of ndarray, optional
+            What estimates may be off by, in standard deviations.
 
         Returns
         -------
         dict
-            ``accuracy``, ``gap``, and both ends of an interval of each.
+            ``accuracy``, ``gap``, and both ends of an interval of each; with ``errors`` also ``gap_expected``.
         """
         right = q[np.arange(len(q)), self.y]
         accuracy = float(self.weight @ right)
         deviation = _Z * math.sqrt(float(self.weight**2 @ (right - accuracy) ** 2))
-        gap, lower, upper = self._gap(q)
+        estimates = [self._estimate_rates(q, r) for r in range(len(self.rates))]
+        gap, lower, upper = self._gap(estimates)
+        expected = {} if errors is None else {"gap_expected": self._expected_gap(estimates, errors)}
         return {
             "accuracy": accuracy,
             "accuracy_lower": max(accuracy - deviation, 0.0),
@@ -193,25 +250,65 @@ class TradeoffCurve:
             "gap": gap,
             "gap_lower": lower,
             "gap_upper": upper,
+            **expected,
         }
 
-    def _gap(self, q: np.ndarray) -> tuple[float, float, float]:
+    def _gap(self, estimates: list[RateEstimates]) -> tuple[float, float, float]:
         """Return the largest difference of two groups' rates, and an interval that holds all differences at once.
 
         If every estimate is off by e_g, no difference is off by more than the largest ``|e_g - e_h|``: its 95 %
         quantile, by simulation, is the half width.
         """
         gaps = [(math.nan, math.nan, math.nan)]
-        for r, known in enumerate(self.known):
-            rates, deviations = self._estimate_rates(q, r)
+        for known, noise, (rates, variance, trust) in zip(self.known, self._noise, estimates):
+            deviations = np.sqrt(trust * variance)
             for here in self._comparable(known):
-                width = float(np.quantile(np.ptp(self._noise[:, here] * deviations[here], axis=1), 0.95))
+                width = float(np.quantile(np.ptp(noise[:, here] * deviations[here], axis=1), 0.95))
                 gap = float(np.ptp(rates[here]))
                 gaps.append((gap, max(gap - width, 0.0), min(gap + width, 1.0)))
         return max(gaps, key=lambda found: -1.0 if math.isnan(found[0]) else found[0])
 
-    def _estimate_rates(self, q: np.ndarray, r: int) -> tuple[np.ndarray, np.ndarray]:
-        """Estimate a rate of every group, with its standard deviation.
+    def _likely_errors(self, q: np.ndarray) -> list[np.ndarray]:
+        """Draw by how many standard deviations rates may be estimated too high, given those of the plain model.
+
+        Of the distances of a column's groups from their mean, the share ``1 - b`` is taken to be error, and the rest to
+        be true, with errors of variance ``b s_g^2`` around it. If F is how many times more the groups are spread than
+        chance alone would have it, an empirical Bayes estimate is ``b = 1 - 1/F``, or 0 if F is below 1 (Efron and
+        Morris 1973). Here it is ``1 - 1/F^2``, which is as good where there is no gap and leaves less of a clear one.
+
+        Parameters
+        ----------
+        q : ndarray of shape (n_samples, n_classes)
+            How often the plain model gives each answer to each row.
+
+        Returns
+        -------
+        list of ndarray of shape (n_draws, n_groups)
+            One for each rate.
+        """
+        errors = []
+        for r, known in enumerate(self.known):
+            rates, variance, _ = self._estimate_rates(q, r)
+            drawn = self._noise[r].copy()
+            for here in self._comparable(known):
+                if (variance[here] > 0).all():
+                    mean, true = _mean_and_true_share(rates[here], variance[here])
+                    lies_off = (1 - true) * (rates[here] - mean) / np.sqrt(variance[here])
+                    drawn[:, here] = lies_off + math.sqrt(true) * drawn[:, here]
+            errors.append(drawn)
+        return errors
+
+    def _expected_gap(self, estimates: list[RateEstimates], errors: list[np.ndarray]) -> float:
+        """Average the largest difference of two groups' true rates over what the errors may be."""
+        largest = np.full(_DRAWS, np.nan)
+        for known, off, (rates, variance, _) in zip(self.known, errors, estimates):
+            true = rates - off * np.sqrt(variance)
+            for here in self._comparable(known):
+                largest = np.fmax(largest, np.ptp(true[:, here], axis=1))
+        return float(largest.mean())
+
+    def _estimate_rates(self, q: np.ndarray, r: int) -> RateEstimates:
+        """Estimate a rate of every group; also return the variance of what was counted, and how far it is trusted.
 
         Counted rates are right on average and noisy, believed ones are smooth and may be off; a model that cannot tell
         a small group believes in the rate of all groups for it. So the counted rate is shrunk towards the believed one,
@@ -222,14 +319,16 @@ class TradeoffCurve:
         values, weight = q[cell, rate.answer], self.weight[cell]
         total = self._sum_by_group(cell, weight, len(rows))
         counted = ratio_or_zero(self._sum_by_group(cell, weight * values, len(rows)), total)
-        # Each row's answer is drawn, so that the variance is that of a share, whatever the noise.
-        variance = np.clip(believed * (1 - believed), 1e-4, None) / np.maximum(rows, 1)
+        # The variance of a share, of values that lie between the least and the largest: noise draws them together, and
+        # one answer for everybody has the same rate in every group.
+        least, width = float(q[:, rate.answer].min()), float(np.ptp(q[:, rate.answer]))
+        share = ratio_or_zero(believed - least, np.full(believed.shape, width))
+        variance = width**2 * np.clip(share * (1 - share), 1e-4, None) / np.maximum(rows, 1)
         known = self.known[r]
-        off = max(
-            _LEAST_ERROR**2, float(np.mean((counted - believed)[known] ** 2 - variance[known])) if known.any() else 0
-        )
-        trust = off / (off + variance)
-        return believed + trust * (counted - believed), np.sqrt(trust * variance)
+        off = float(np.mean((counted - believed)[known] ** 2 - variance[known])) if known.any() else 0.0
+        off = max((width * _LEAST_ERROR) ** 2, off)
+        trust = ratio_or_zero(np.full(variance.shape, off), off + variance)
+        return believed + trust * (counted - believed), variance, trust
 
     def _believed_rates(self, q: np.ndarray, r: int) -> np.ndarray:
         told = (self.weight * q[:, self.rates[r].answer]) @ self.beliefs.joint(self.rates[r].given)
@@ -279,6 +378,14 @@ class TradeoffCurve:
         return float(np.bincount(self.y, weights=self.weight).max())
 
 
+def _mean_and_true_share(rates: np.ndarray, variance: np.ndarray) -> tuple[float, float]:
+    """Return the mean of groups' rates, and how much of their distances from it is no error."""
+    weight = 1 / variance
+    mean = float(weight @ rates / weight.sum())
+    times_chance = float(weight @ (rates - mean) ** 2) / (len(rates) - 1)
+    return mean, 1 - 1 / max(times_chance, 1.0) ** 2
+
+
 def choose_point(table: pd.DataFrame, majority: float, max_gap: float | None, relaxation: float) -> int:
     """Choose a point of the curve.
 
@@ -291,7 +398,8 @@ def choose_point(table: pd.DataFrame, majority: float, max_gap: float | None, re
     max_gap : float or None
         The largest gap allowed; the most accurate point within it is taken, or the fairest if there is none.
     relaxation : float
-        Without ``max_gap``: the fairest point whose accuracy is at most this far below the best.
+        Without ``max_gap``: of the points whose accuracy is at most this far below the best, the one of the smallest
+        expected gap; the plain model wins ties.
 
     Returns
     -------
@@ -299,10 +407,9 @@ def choose_point(table: pd.DataFrame, majority: float, max_gap: float | None, re
     """
     accuracy, gap = table["accuracy"].to_numpy(), table["gap"].fillna(0.0).to_numpy()
     if max_gap is None:
-        allowed = accuracy >= max(accuracy.max() - relaxation, min(majority, accuracy.max()))
-        # Where the curve is flat, noise alone would decide: of gaps that are as good as equal, the least correction.
-        tolerance = 0.05 * (table["gap_upper"] - table["gap"]).fillna(0.0).to_numpy()
-        return int(np.flatnonzero(allowed & (gap - tolerance <= gap[allowed].min()))[0])
+        allowed = np.flatnonzero(accuracy >= max(accuracy.max() - relaxation, min(majority, accuracy.max())))
+        expected = table["gap_expected"].fillna(0.0).to_numpy()[allowed]
+        return int(allowed[np.flatnonzero(expected <= expected.min() + _SAME_GAP)[0]])
     allowed = gap <= max_gap
     if not allowed.any():
         return int(gap.argmin())

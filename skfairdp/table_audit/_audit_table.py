@@ -1,40 +1,20 @@
-"""audit_table: train every method, choose by relaxation threshold, measure on rows that no model has seen."""
+"""audit_table: judge what exists, train what could take its place, and measure both on rows that no model has seen."""
 
-import math
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
 
-import numpy as np
-import pandas as pd
-from joblib import Parallel, delayed
-from sklearn.pipeline import Pipeline
-from threadpoolctl import threadpool_limits
-
-from skfairdp._validation import check_count, check_delta, check_epsilon, check_sensitive_features
-from skfairdp.accounting import PrivacyGuarantee
-from skfairdp.model_selection import RelaxationThreshold
-from skfairdp.random import RandomState, clone_with_seed, random_stream
-from skfairdp.table_audit._gap_difference import gap_difference
-from skfairdp.table_audit._methods_compared import METHODS, RECORDS, Method, Setting, choose_methods
-from skfairdp.table_audit._prepared_table import PreparedTable, hold_out, prepare_table, validation_folds
-from skfairdp.table_audit._table_audit import TableAudit, versions
+from skfairdp._validation import check_count, check_delta, check_epsilon, check_number, check_option
+from skfairdp.random import RandomState, random_stream
+from skfairdp.table_audit._audit_run import AuditRun
+from skfairdp.table_audit._chosen_method import score_to_choose_by
+from skfairdp.table_audit._existing_decisions import ask_fitted_model, name_decision_columns, read_decisions
+from skfairdp.table_audit._methods_compared import METHODS, Setting, choose_methods
+from skfairdp.table_audit._prepared_table import prepare_table
+from skfairdp.table_audit._table_audit import TableAudit
+from skfairdp.table_audit._table_checks import check_table
 from skfairdp.table_audit._terminal_summary import Progress
-from skfairdp.table_audit._train_and_attack import (
-    Attack,
-    PipelineWithPublicRows,
-    Predictions,
-    attack_representation,
-    collect_findings,
-    figures_of_predictions,
-    guarantees_of,
-    predict_out_of_fold,
-    protects_fitted_rows,
-    rates_of,
-    train_and_attack,
-)
-
-_ATTACK_COST = 6.0  # time of an attack on a representation, relative to a logistic regression
+from skfairdp.table_audit._train_and_attack import group_columns
 
 
 def audit_table(
@@ -42,58 +22,98 @@ def audit_table(
     *,
     target: str,
     sensitive: Any,
+    predictions: Any = None,
+    scores: Any = None,
+    score_threshold: float | None = None,
     methods: Any = None,
+    fairness: str = "equal_opportunity",
+    pos_label: Any = None,
+    control: Any = (),
+    weights: str | None = None,
+    person: str | None = None,
+    drop: Any = (),
+    features: Any = None,
+    keep_sensitive: bool = False,
     epsilon: float = 8.0,
     delta: float = 1e-5,
-    pos_label: Any = None,
-    keep_sensitive: bool = False,
+    choose_by: str = "auto",
+    relaxation_threshold: float = 0.01,
     test_size: float = 0.3,
     n_splits: int = 3,
+    n_repeats: int | None = None,
+    n_train_rows: int = 100_000,
+    n_search_rows: int = 10_000,
     n_probe_rows: int = 3000,
-    relaxation_threshold: float = 0.01,
     random_state: RandomState = None,
     n_jobs: int | None = None,
     verbose: bool = True,
 ) -> TableAudit:
-    """Audit a table: how unfair is a model of it, what does it leak, and what would privacy and fairness cost.
+    """Audit a table: how fair are its decisions, or a model of it, what do they leak, what could be had instead.
 
-    Columns are prepared, a test part is held out, every method is tuned on the rest by relaxation threshold and
-    measured on the test part.
+    Decisions that are in the table, and models that come fitted, are judged on all rows. Methods are chosen on one part
+    of the rows and measured on another.
 
     Parameters
     ----------
     frame : pandas or polars DataFrame
         The table, as it comes.
     target : str
-        Column to predict; 2 to 50 classes.
+        Column with what is true; 2 to 50 classes.
     sensitive : str or list of str
         Columns whose groups are compared; several are crossed.
-    methods : list or None, default=None
-        Names (``"unconstrained"``, ``"noise"``, ``"adversarial"``, ``"federate"``, ``"leace"``, ``"inlp"``,
-        ``"pate"``, ``"trees"``, ``"fair trees"``, ``"fair private trees"``, ``"fairlearn"``), classifiers of your own,
-        and pairs of a name and a classifier. A classifier gets prepared numbers; a ``Pipeline`` gets the columns; one
-        that is fitted is used as it is. None takes all names but ``"fairlearn"``, which is slow: it trains up to fifty
-        models one after the other.
+    predictions : str, list of str or dict of name to column, optional
+        Columns with the decisions of systems that exist already, each a class of the target.
+    scores : str, list of str or dict of name to column, optional
+        Columns with their scores; under the same name as ``predictions``, they belong to the same system. Scores alone
+        become decisions at ``score_threshold``.
+    score_threshold : float, optional
+        From which score on a decision is favourable; 0.5 for scores between 0 and 1.
+    methods : list, "all", "none" or None, default=None
+        Names (see the guide), classifiers of your own, and pairs of a name and a classifier. A classifier gets prepared
+        numbers; a ``Pipeline`` gets the columns; one that is fitted is a system that exists. None takes ``"logistic"``,
+        ``"trees"``, ``"fair trees"``, ``"fair private trees"``, ``"federate"``, ``"leace"`` and ``"pate"``; ``"none"``
+        trains nothing.
+    fairness : {"equal_opportunity", "equalized_odds", "demographic_parity", "calibration"}, default="equal_opportunity"
+        What is compared between groups: true positive rates, true and false positive rates, selection rates, or how far
+        scores are from what comes true.
+    pos_label : label, optional
+        The favourable class. With two classes the larger label is assumed, and the result says so.
+    control : str or list of str, default=()
+        Columns whose strata groups are compared within; numbers are cut into quarters.
+    weights : str, optional
+        Column of row weights, for every rate; models are trained without them.
+    person : str, optional
+        Column that tells which rows are of one person; they stay on one side of every split.
+    drop : str or list of str, default=()
+        Columns that models may not use.
+    features : str or list of str, optional
+        The only columns that models may use.
+    keep_sensitive : bool, default=False
+        Whether models may use the sensitive columns as features.
     epsilon : float, default=8.0
         Privacy loss that the private methods may spend.
     delta : float, default=1e-5
         Of those methods that need one (PATE).
-    pos_label : label, optional
-        The favourable class of two; by default the larger label.
-    keep_sensitive : bool, default=False
-        Whether models may use the sensitive columns as features.
-    test_size : float, default=0.3
-        Share of the rows to measure on.
-    n_splits : int, default=3
-        Folds of the cross-validation by which parameters are chosen.
-    n_probe_rows : int, default=3000
-        Test rows that attackers look at, at most.
+    choose_by : {"auto", "accuracy", "balanced_accuracy"}, default="auto"
+        What may be given up for fairness. ``"auto"`` is accuracy, or balanced accuracy where one class has more than
+        60 % of the rows.
     relaxation_threshold : float, default=0.01
-        Accuracy that may be given up for fairness.
+        How much of it.
+    test_size : float, default=0.3
+        Share of the rows to measure methods on.
+    n_splits : int, default=3
+        Folds of the cross-validation by which methods are chosen.
+    n_repeats : int or None, default=None
+        How often it is repeated with other folds; None is twice below 5,000 rows, and once from there on.
+    n_train_rows, n_search_rows : int, default=100_000 and 10_000
+        Rows that models are trained on, and that methods are chosen by, at most: samples with the same shares of
+        classes and groups. All test rows are judged.
+    n_probe_rows : int, default=3000
+        Rows that attackers look at, at most.
     random_state : int, Generator, SeedSequence, RandomState or None, default=None
         Of splits, training and noise. None draws a seed, which the result tells.
     n_jobs : int or None, default=None
-        Number of processes; in each, OpenMP has one thread.
+        Number of processes, in each of which OpenMP has one thread; None takes all processors where that saves time.
     verbose : bool, default=True
         Whether to tell progress, with the time left, on standard error.
 
@@ -104,283 +124,149 @@ def audit_table(
 
     Notes
     -----
-    Parameters of a method, and the best method, are chosen by cross-validation on the training part: among those whose
-    accuracy is within ``relaxation_threshold`` of the best, the fairest. Test rows are used once, to measure. The
-    attackers are trained on test rows too, so that no memory of the training rows helps them.
+    Parameters of a method, and the best method, are chosen by repeated cross-validation on the training part. A method
+    is chosen only if its gap is narrower than the reference's by more than one standard error and it costs at most
+    ``relaxation_threshold``; the reference wins ties. Never chosen is a method that tells no more than one answer for
+    everybody, or that must be told the group. Test rows are used once, to measure. The attackers are trained on
+    test rows too, so that no memory of the training rows helps them.
 
     **Privacy.** The result is computed from the rows without noise and is itself not private. The guarantee of each
     method is that of the model if it were used as ``TableAudit.guarantees`` says.
+
+    **Fairness.** Gaps are estimated as by :func:`~skfairdp.metrics.estimate_gap`: corrected for what chance adds to a
+    largest difference, with intervals that hold for all groups at once.
 
     Examples
     --------
     >>> from skfairdp import audit_table
     >>> from skfairdp.datasets import make_biased_classification
     >>> frame = make_biased_classification(800, group_shift=3.0, as_frame=True, random_state=0).frame
-    >>> roles = {"target": "target", "sensitive": "group"}
-    >>> result = audit_table(frame, **roles, methods=["leace"], random_state=0, verbose=False)
-    >>> result.best
-    'leace'
-    >>> bool(result.table.loc["leace", "accuracy"] > 0.75)
-    True
+    >>> frame["vendor"] = (frame["x0"] > 0).astype(int)
+    >>> roles = {"target": "target", "sensitive": "group", "predictions": "vendor", "pos_label": 1}
+    >>> result = audit_table(frame, **roles, methods="none", random_state=0, verbose=False)
+    >>> result.reference
+    'vendor'
+    >>> int(result.table.loc["vendor", "n_rows"])
+    800
     """
-    chosen = choose_methods(methods)
+    columns = name_decision_columns(predictions, scores)
+    chosen, fitted = choose_methods(methods, len(columns))
+    names = [*(one.name for one in columns), *fitted, *(method.name for method in chosen)]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"{name!r} names two systems or methods; give one of them another name.")
     epsilon, delta = check_epsilon(epsilon), check_delta(delta)
     _check_share(test_size, "test_size")
-    check_count(n_splits, "n_splits", 2)
-    check_count(n_probe_rows, "n_probe_rows", 100)
-    rule = RelaxationThreshold(relaxation_threshold)
+    for value, name, least in ((n_splits, "n_splits", 2), (n_probe_rows, "n_probe_rows", 100)):
+        check_count(value, name, least)
+    for value, name in ((n_train_rows, "n_train_rows"), (n_search_rows, "n_search_rows")):
+        check_count(value, name, 100)
+    if n_repeats is not None:
+        check_count(n_repeats, "n_repeats")
+    check_option(choose_by, "choose_by", ("auto", "accuracy", "balanced_accuracy"))
+    threshold = check_number(relaxation_threshold, "relaxation_threshold", "a number of at least 0", lambda t: t >= 0)
     seed = int(random_state) if isinstance(random_state, Integral) else random_stream(random_state).seed()
-    table = prepare_table(frame, target, sensitive, pos_label=pos_label, keep_sensitive=keep_sensitive)
-    run = _TableAuditRun(table, chosen, rule, random_stream(seed), n_jobs)
-    run.divide(test_size, n_splits, n_probe_rows)
-    run.setting = Setting(epsilon, delta, len(run.train), len(table.classes), table.pos_label, relaxation_threshold)
+    table = prepare_table(
+        frame,
+        target,
+        sensitive,
+        pos_label=pos_label,
+        keep_sensitive=keep_sensitive,
+        fairness=fairness,
+        weights=weights,
+        control=control,
+        person=person,
+        drop=drop,
+        features=features,
+        decisions=list(dict.fromkeys(column for one in columns for column in one.columns)),
+    )
+    if not table.X.shape[1]:
+        chosen = []
+    systems = [read_decisions(table, one, score_threshold) for one in columns]
+    systems += [ask_fitted_model(table, name, model) for name, model in fitted.items()]
+    unable = [method.name for method in chosen if fairness not in method.definitions]
+    chosen = [method for method in chosen if fairness in method.definitions]
+    if not chosen and not systems:
+        raise ValueError(f"methods: {', '.join(unable)} cannot be judged by fairness={fairness!r}.")
+    if fairness == "calibration" and (without := [system.name for system in systems if system.scores is None]):
+        raise ValueError(f"fairness='calibration' is about scores, and {', '.join(without)} has none.")
+    score = score_to_choose_by(table.y, len(table.classes)) if choose_by == "auto" else choose_by
+    run = AuditRun(table, systems, chosen, score, threshold, random_stream(seed), n_jobs)
+    run.notes[:0] = getattr(frame, "attrs", {}).get("notes", ())  # what reading the file has changed
+    if unable:
+        run.notes.append(f"Left out, because they are not about {fairness}: {', '.join(unable)}.")
+    if chosen:
+        run.divide(test_size, n_splits, n_repeats, n_train_rows, n_search_rows)
+    run.choose_attacked_rows(n_probe_rows)
+    run.setting = Setting(
+        epsilon,
+        delta,
+        len(run.train),
+        len(table.classes),
+        table.pos_label,
+        threshold,
+        fairness,
+        group_columns(table),
+        table.preprocessor(),
+    )
+    checks = check_table(table, run.stream.generator)
     progress = Progress(run.work(), verbose)
     try:
-        run.search(progress)
+        if chosen:
+            run.search(progress)
         run.measure(progress)
     finally:
         progress.close()
     roles = {"target": table.target, "sensitive": list(table.sensitive)}
     options = {
+        "predictions": {one.name: one.predictions for one in columns if one.predictions} or None,
+        "scores": {one.name: one.scores for one in columns if one.scores} or None,
+        "score_threshold": score_threshold,
+        "fairness": fairness,
+        "pos_label": None if table.assumed_positive else table.pos_label,
+        "control": [] if table.control is None else list(table.control),
+        "weights": weights,
+        "person": person,
+        "drop": _as_list(drop),
+        "features": None if features is None else _as_list(features),
+        "keep_sensitive": bool(keep_sensitive),
         "epsilon": epsilon,
         "delta": delta,
-        "pos_label": table.pos_label,
-        "keep_sensitive": bool(keep_sensitive),
+        "choose_by": choose_by,
+        "relaxation_threshold": threshold,
         "test_size": float(test_size),
         "n_splits": int(n_splits),
+        "n_repeats": n_repeats,
+        "n_train_rows": int(n_train_rows),
+        "n_search_rows": int(n_search_rows),
         "n_probe_rows": int(n_probe_rows),
-        "relaxation_threshold": float(relaxation_threshold),
         "random_state": seed,
     }
     settings = {
         **roles,
         "classes": list(table.classes),
         **options,
+        "pos_label": table.pos_label,
+        "assumed_positive": table.assumed_positive,
+        "chosen_by": score,
         "n_rows": len(table.y),
         "n_train": len(run.train),
+        "n_searched": len(run.searched),
         "n_test": len(run.test),
-        "n_probed": len(run.probed),
+        "n_probed": len(run.attacked),
         "features": list(table.X),
     }
     compared = [m.name if m.name in METHODS else (m.name, m.make(run.setting)) for m in chosen]
-    arguments = {**roles, "methods": compared, **options}
+    compared += list(fitted.items())
+    arguments = {**roles, "methods": compared or "none", **options}
     command = f"audit_table(frame, {', '.join(f'{name}={value!r}' for name, value in arguments.items())})"
-    return replace(run.result(settings), command=" ".join(command.split()))
+    return replace(run.result(settings, checks), command=" ".join(command.split()))
+
+
+def _as_list(names: Any) -> list[str]:
+    return [names] if isinstance(names, str) else [str(name) for name in names]
 
 
 def _check_share(value: Any, name: str) -> None:
     if isinstance(value, bool) or not isinstance(value, Real) or not 0 < value < 1:
         raise ValueError(f"{name} must be a number between 0 and 1; got {value!r}.")
-
-
-class _TableAuditRun:
-    """An audit under way: divide the rows, search, measure, lay out."""
-
-    setting: Setting
-
-    def __init__(
-        self, table: PreparedTable, methods: list[Method], rule: RelaxationThreshold, stream: Any, n_jobs: Any
-    ):
-        self.table = table
-        self.methods = methods
-        self.rule = replace(rule, fairness=table.fairness)
-        self.stream = stream
-        self.n_jobs = n_jobs
-        self.notes = list(table.notes)
-        self.candidates: dict[str, pd.DataFrame] = {}
-        self.chosen_models: dict[str, Any] = {}
-        self.search_seconds: dict[str, float] = {}
-        self.outcomes: dict[str, tuple[Predictions, Attack]] = {}
-
-    def divide(self, test_size: float, n_splits: int, n_probe_rows: int) -> None:
-        """Hold out test rows, and divide the others into folds."""
-        y = self.table.y
-        groups = check_sensitive_features(self.table.sensitive, len(y), intersection=True).indices[:, 0]
-        generator = self.stream.generator
-        self.train, self.test = hold_out(y, groups, test_size, generator)
-        self.folds = validation_folds(y[self.train], groups[self.train], n_splits, generator)
-        self.probed = self.test
-        if len(self.test) > n_probe_rows:
-            self.probed = np.sort(generator.choice(self.test, n_probe_rows, replace=False))
-            self.notes.append(
-                f"To save time, attackers look at {n_probe_rows:,} of the {len(self.test):,} test rows, at random."
-            )
-
-    def work(self) -> float:
-        """Estimate the whole work, in units of one logistic regression."""
-        fits = [len(method.candidates(self.setting)) * len(self.folds) + 1 for method in self.methods]
-        trained = sum(method.cost * n_fits for method, n_fits in zip(self.methods, fits))
-        return trained + _ATTACK_COST * (len(self.methods) + 1)
-
-    def _model(self, method: Method, params: dict[str, Any]) -> Any:
-        """Make an unfitted, seeded model of the whole way from columns to predictions."""
-        estimator = method.make(self.setting)
-        if method.fitted:
-            return estimator
-        model = clone_with_seed(estimator, self.stream.seed())
-        model.set_params(**params)
-        if method.bare:
-            return model
-        steps = [("prepare", self.table.preprocessor()), ("model", model)]
-        if method.public_share:
-            return PipelineWithPublicRows(steps, public_share=method.public_share, transform_input=["public"])
-        return Pipeline(steps)
-
-    def _run(self, steps: list[tuple[float, str]], calls: list[Any], progress: Progress) -> list[Any]:
-        """Make calls in parallel, each with its cost and what it does; return their results in order."""
-        results: list[Any] = [None] * len(calls)
-        numbered = (delayed(_call_with_number)(number, *call) for number, call in enumerate(calls))
-        for number, found in Parallel(n_jobs=self.n_jobs, return_as="generator_unordered")(numbered):
-            results[number] = found
-            progress.step(*steps[number])
-        return results
-
-    def search(self, progress: Progress) -> None:
-        """Try every candidate of every method on the folds, and choose by the rule.
-
-        A candidate is judged by its predictions of all training rows, each made by a copy that has not seen the row.
-        ``GridSearchCV(refit=rule)`` would judge it by the mean over folds: a gap is a largest difference, which chance
-        widens in small folds, so that in 150 trials of five candidates with 350 training rows in three folds it chose
-        true gaps that were wider by 0.007 (standard error 0.003; with 1,400 rows both chose alike), and it is undefined
-        where one fold lacks a class of all groups but one. It also refuses models that come fitted without
-        scikit-learn's tags, and it tells nothing of its progress before the last candidate.
-        """
-        steps, calls = [], []
-        models: dict[str, list[Any]] = {}
-        for method in self.methods:
-            candidates = method.candidates(self.setting)
-            models[method.name] = [self._model(method, params) for params in candidates]
-            for number, model in enumerate(models[method.name], 1):
-                cost = method.cost * len(self.folds)
-                steps.append((cost, f"{method.name}: tried candidate {number} of {len(candidates)}"))
-                calls.append((predict_out_of_fold, model, self.table, self.train, self.folds, method.fitted))
-        results = iter(self._run(steps, calls, progress))
-        for method in self.methods:
-            found = [next(results) for _ in models[method.name]]
-            failure = next((one.failure for one in found if one.failure is not None), None)
-            if failure is not None:
-                self._leave_out(method, failure)
-                continue
-            with collect_findings([]):  # rates that are undefined on validation rows are of no interest to the reader
-                tried = pd.DataFrame([figures_of_predictions(self.table, self.train, one.predicted) for one in found])
-            tried.insert(0, "params", method.candidates(self.setting))
-            best = self._choose(tried)
-            self.candidates[method.name] = tried.assign(chosen=np.arange(len(tried)) == best)
-            self.chosen_models[method.name] = models[method.name][best]
-            self.search_seconds[method.name] = sum(one.seconds for one in found)
-        if not self.chosen_models:
-            raise ValueError("no method could be trained. " + " ".join(self.notes[len(self.table.notes) :]))
-
-    def _choose(self, tried: pd.DataFrame) -> int:
-        if not np.isfinite(tried[self.table.fairness]).any():  # no gap is defined: accuracy alone decides
-            return int(tried["accuracy"].to_numpy().argmax())
-        return self.rule(tried)
-
-    def _leave_out(self, method: Method, why: str) -> None:
-        self.notes.append(f"{method.name} is left out, because it could not be trained: {why}")
-
-    def measure(self, progress: Progress) -> None:
-        """Train the chosen candidates on all training rows, and measure them on the test rows."""
-        seed = self.stream.seed()
-        prepared = self.table.preprocessor().fit(self.table.X.iloc[self.train])
-        X = prepared.transform(self.table.X.iloc[self.probed])
-        sensitive = self.table.sensitive.iloc[self.probed]
-        methods = [method for method in self.methods if method.name in self.chosen_models]
-        rows = (self.train, self.test, self.probed)
-        steps = [(_ATTACK_COST, "the columns: attacked")]
-        calls: list[tuple] = [(attack_representation, X, "the columns themselves", sensitive, seed)]
-        for method in methods:
-            steps.append((method.cost + _ATTACK_COST, f"{method.name}: measured and attacked"))
-            calls.append((train_and_attack, self.chosen_models[method.name], self.table, *rows, method.fitted, seed))
-        self.columns_attack, *results = self._run(steps, calls, progress)
-        for method, (trained, attacked) in zip(methods, results):
-            if trained.failure is not None:
-                self._leave_out(method, trained.failure)
-                continue
-            self.outcomes[method.name] = (trained, attacked)
-            self.notes += [f"{method.name}: {finding}" for finding in [*trained.findings, *attacked.findings]]
-        if not self.outcomes:
-            raise ValueError("no method could be measured. " + " ".join(self.notes[len(self.table.notes) :]))
-
-    def result(self, settings: dict[str, Any]) -> TableAudit:
-        """Lay out everything that was measured."""
-        seed = self.stream.seed()
-        candidates = pd.concat(self.candidates, names=["method", "candidate"])
-        validation = candidates[candidates["chosen"]].droplevel("candidate").loc[list(self.outcomes)]
-        reference = "unconstrained" if "unconstrained" in self.outcomes else validation["accuracy"].idxmax()
-        change_name = f"{self.table.fairness}_change"
-        rows, rates, guarantees = {}, {}, {}
-        methods = [method for method in self.methods if method.name in self.outcomes]
-        for method in methods:
-            trained, attacked = self.outcomes[method.name]
-            findings: list[str] = []
-            with collect_findings(findings):
-                measured = figures_of_predictions(self.table, self.test, trained.predicted, seed)
-                rates[method.name] = rates_of(self.table, self.test, trained.predicted)
-            # The same rate is undefined in several metrics; the table of rates names each once.
-            undefined = [finding for finding in findings if finding.startswith("group_rates")]
-            self.notes += [f"{method.name}: {finding}" for finding in undefined or findings]
-            guarantees[method.name] = guarantees_of(trained.model)
-            compared = self.outcomes[reference][0].predicted
-            change = gap_difference(self.table, self.test, trained.predicted, compared, seed)
-            rows[method.name] = {
-                "validation_accuracy": validation.loc[method.name, "accuracy"],
-                f"validation_{self.table.fairness}": validation.loc[method.name, self.table.fairness],
-                **measured,
-                change_name: change.value,
-                f"{change_name}_lower": change.lower,
-                f"{change_name}_upper": change.upper,
-                **_attack_figures(attacked),
-                **_privacy_figures(method, trained.model, guarantees[method.name]),
-                "seconds": trained.seconds,
-                "search_seconds": self.search_seconds[method.name],
-            }
-        attacks = [("(columns)", self.columns_attack), *((name, found[1]) for name, found in self.outcomes.items())]
-        leakage = [found.leakage.assign(method=name, source=found.source) for name, found in attacks]
-        return TableAudit(
-            table=pd.DataFrame(list(rows.values()), index=pd.Index(rows, name="method")),
-            reference=reference,
-            best=str(validation.index[self._choose(validation)]),
-            fairness=self.table.fairness,
-            candidates=candidates,
-            group_rates=pd.concat(rates, names=["method", None]).reset_index(level=0).reset_index(drop=True),
-            leakage=pd.concat(leakage, ignore_index=True),
-            guarantees=guarantees,
-            summaries={m.name: m.summary for m in methods},
-            models={name: trained.model for name, (trained, _) in self.outcomes.items()},
-            notes=tuple(dict.fromkeys(self.notes)),
-            settings=settings,
-            versions=versions(),
-        )
-
-
-def _attack_figures(attacked: Attack) -> dict[str, Any]:
-    last = attacked.leakage.iloc[-1]  # the strongest attacker on all sensitive columns crossed
-    return {
-        "leakage": last["accuracy"],
-        "leakage_lower": last["accuracy_lower"],
-        "leakage_upper": last["accuracy_upper"],
-        "majority": last["majority"],
-        "advantage": last["advantage"],
-        "leakage_auc": last["auc"],
-        "code_bits": attacked.code_bits,
-        "uniform_bits": attacked.uniform_bits,
-    }
-
-
-def _privacy_figures(method: Method, model: Any, guarantees: list[PrivacyGuarantee]) -> dict[str, Any]:
-    finite = [g for g in guarantees if math.isfinite(g.epsilon)]
-    if not finite:
-        return {"epsilon": math.inf, "delta": math.nan, "protects": "nothing"}
-    (guarantee,) = finite
-    protects = method.protects or ("the training rows" if protects_fitted_rows(model) else RECORDS)
-    return {"epsilon": guarantee.epsilon, "delta": guarantee.delta, "protects": protects}
-
-
-def _call_with_number(number: int, function: Any, *arguments: Any) -> tuple[int, Any]:
-    """Call a function in a worker, and tell which call it was: results come in the order in which they are ready.
-
-    OpenMP gets one thread: on a busy machine, the threads of boosted trees wait for each other for minutes.
-    """
-    with threadpool_limits(1, user_api="openmp"):
-        return number, function(*arguments)

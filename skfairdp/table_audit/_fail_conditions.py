@@ -1,8 +1,9 @@
-"""Conditions under which an audit fails (``--fail-if``): ``tpr_gap > 0.05``, ``unconstrained: leakage >= 0.7``."""
+"""Conditions under which an audit fails (``--fail-if``): ``tpr_gap > 0.05``, ``fair trees: leakage >= 0.7``."""
 
 import math
 import operator
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -25,20 +26,26 @@ def _with_interval(name: str) -> list[str]:
     return [name, f"{name}_lower", f"{name}_upper"]
 
 
+def _of_gap(name: str) -> list[str]:
+    return [*_with_interval(name), f"{name}_measured", f"{name}_p_value"]
+
+
 #: Columns of ``TableAudit.table`` that a condition may be about.
 METRICS = [
-    "accuracy",
+    *_with_interval("accuracy"),
     "balanced_accuracy",
-    *_with_interval("tpr_gap"),
-    *_with_interval("grms"),
-    "equalized_odds_gap",
-    "demographic_parity_gap",
-    "accuracy_gap",
+    *_of_gap("tpr_gap"),
+    *_of_gap("grms"),
+    *_of_gap("equalized_odds_gap"),
+    *_of_gap("demographic_parity_gap"),
+    *_of_gap("calibration_gap"),
+    *_of_gap("accuracy_gap"),
+    *_with_interval("selection_ratio"),
     "worst_group_accuracy",
     *_with_interval("leakage"),
-    "leakage_auc",
+    *_with_interval("leakage_auc"),
+    *_with_interval("advantage"),
     "majority",
-    "advantage",
     "code_bits",
     "epsilon",
     "delta",
@@ -61,7 +68,7 @@ class FailCondition:
     number : float
         What it is compared with.
     method : str or None
-        The row; None is the chosen method.
+        The row; None is the reference: the system that exists, the user's own model, or the best plain model.
     """
 
     metric: str
@@ -80,9 +87,14 @@ class FailCondition:
         if match is None or math.isnan(number):
             raise ValueError(
                 f"{text!r} is no condition; write a metric, a comparison and a number, as in 'tpr_gap > 0.05' or "
-                "'unconstrained: leakage > 0.7'."
+                "'fair trees: leakage > 0.7'."
             )
         return cls(check_choice(match["metric"], METRICS, "metric"), match["sign"], number, match["method"])
+
+    def check_method(self, methods: Sequence[str]) -> None:
+        """Refuse a condition about a method that the audit will not have, before any time is spent on it."""
+        if self.method is not None:
+            check_choice(self.method, methods, "method")
 
     def reason_to_fail(self, result: "TableAudit") -> str | None:
         """Return the reason why the audit fails, or None if the condition does not hold.
@@ -91,7 +103,7 @@ class FailCondition:
         """
         table = result.table
         metric = check_choice(self.metric, [name for name in METRICS if name in table], "metric")
-        method = result.best if self.method is None else check_choice(self.method, list(table.index), "method")
+        method = result.reference if self.method is None else check_choice(self.method, list(table.index), "method")
         value = float(table.loc[method, metric])
         if math.isnan(value):
             return f"{metric} of {method} is undefined"

@@ -2,15 +2,19 @@
 
 import math
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+import pandas as pd
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import train_test_split
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
@@ -20,6 +24,8 @@ from skfairdp.ensemble import PATEClassifier
 from skfairdp.postprocessing import FairPrivateClassifier
 from skfairdp.preprocessing import INLPEraser, LEACEEraser
 
+#: Fairness definitions that are about rates of answers; calibration is about scores.
+RATE_DEFINITIONS = ("equal_opportunity", "equalized_odds", "demographic_parity")
 _BATCH_SIZE = 256
 _PUBLIC_SHARE = 0.25  # of the training rows, for methods that need public rows beside the private ones
 _STEPS = 300  # gradient steps of a network, about: small tables are passed through more often than large ones
@@ -55,6 +61,9 @@ class Setting:
     n_classes: int
     pos_label: Any = None
     relaxation: float = 0.01  # accuracy that a method may give up for fairness, if it chooses by itself
+    fairness: str = "equal_opportunity"
+    group_columns: tuple[str, ...] = ()  # what the groups are called, for methods that are told them
+    preparation: Any = None  # an unfitted transformer of the other columns into numbers, for the same methods
 
     def network(self, epsilon: float, **params: Any) -> FederateClassifier:
         """Return a network whose training takes about the same number of steps on every table."""
@@ -62,14 +71,20 @@ class Setting:
         return FederateClassifier(epsilon, max_epochs=epochs, **_NETWORK, **params)
 
     def fair_trees(self, epsilon: float) -> FairPrivateClassifier:
-        """Return boosted trees whose answers have equal true positive rates, as far as the relaxation allows."""
+        """Return boosted trees whose answers have the same rates in all groups, as far as the relaxation allows."""
         return FairPrivateClassifier(
             _trees(),
             epsilon=epsilon,
-            fairness="equal_opportunity",
+            fairness=self.fairness,
             relaxation=min(self.relaxation, 1.0),
             cv=3,
             pos_label=self.pos_label,
+        )
+
+    def threshold_optimizer(self) -> "ThresholdOptimizerClassifier":
+        """Return the trees with a threshold for each group."""
+        return ThresholdOptimizerClassifier(
+            self.preparation, self.group_columns, fairness=self.fairness, pos_label=self.pos_label
         )
 
 
@@ -93,8 +108,19 @@ class Method:
         Training time relative to a logistic regression, for the estimate of the time left.
     bare : bool
         Whether the estimator takes the table's own columns instead of prepared numbers.
-    fitted : bool
-        Whether the estimator comes fitted, and stays as it is.
+    is_reference : bool
+        Whether it is trained for accuracy alone, so that others can be told against it.
+    is_own : bool
+        Whether it is the user's own model; others are then told against it.
+    needs_groups : bool
+        Whether it must be told the group of each row to predict. It gets the sensitive columns as further features,
+        named as in ``Setting.group_columns``.
+    definitions : tuple of str
+        The fairness definitions that it can serve.
+    same_fit_as : str or None
+        A method whose fitted model becomes this one's by ``adapt``, so that it need not be trained again.
+    adapt : callable or None
+        Takes a :class:`Setting`, returns a function that changes a fitted model in place.
     public_share : float
         Share of the training rows that are taken as public: columns are prepared by them alone, and ``fit`` gets them
         as ``public``.
@@ -109,7 +135,12 @@ class Method:
     candidates: Callable[[Setting], list[dict[str, Any]]] = field(default=lambda setting: [{}])
     cost: float = 1.0
     bare: bool = False
-    fitted: bool = False
+    is_reference: bool = False
+    is_own: bool = False
+    needs_groups: bool = False
+    definitions: tuple[str, ...] = (*RATE_DEFINITIONS, "calibration")
+    same_fit_as: str | None = None
+    adapt: Callable[[Setting], Callable[[Any], None]] | None = None
     public_share: float = 0.0
     by_default: bool = True
 
@@ -118,40 +149,46 @@ class FairlearnClassifier(ClassifierMixin, BaseEstimator):
     """Logistic regression under fairlearn's reduction, for labels of any kind and groups that are routed.
 
     ``fairlearn.reductions.ExponentiatedGradient`` wants the labels 0 and 1, and takes the groups inside ``**kwargs``,
-    where scikit-learn cannot route them. ``fairlearn.postprocessing.ThresholdOptimizer`` is no method of an audit: it
-    needs the groups of the rows to predict, which no other method is given.
+    where scikit-learn cannot route them.
 
     Parameters
     ----------
     pos_label : label or None, default=None
-        The class whose true positive rates are made equal; None is the larger label.
+        The class whose rates are made equal; None is the larger label.
+    fairness : {"equal_opportunity", "equalized_odds", "demographic_parity"}, default="equal_opportunity"
+        Which rates.
     difference_bound : float, default=0.01
         The gap that is allowed on the training rows.
     random_state : int or None, default=None
         Its predictions are drawn at random among several linear models.
     """
 
-    def __init__(self, pos_label: Any = None, *, difference_bound: float = 0.01, random_state: Any = None):
+    def __init__(
+        self,
+        pos_label: Any = None,
+        *,
+        fairness: str = "equal_opportunity",
+        difference_bound: float = 0.01,
+        random_state: Any = None,
+    ):
         self.pos_label = pos_label
+        self.fairness = fairness
         self.difference_bound = difference_bound
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, *, sensitive_features: Any) -> "FairlearnClassifier":
-        """Train a linear model under the constraint of equal true positive rates."""
-        from fairlearn.reductions import ExponentiatedGradient, TruePositiveRateParity
+        """Train a linear model under the constraint of equal rates."""
+        from fairlearn import reductions
 
-        labels = np.unique(y).tolist()
-        if len(labels) != 2:
-            raise ValueError(f"fairlearn's reduction knows two classes; the target has {len(labels)}.")
-        positive = labels[1] if self.pos_label is None else self.pos_label
-        self.classes_ = np.array([label for label in labels if label != positive] + [positive])
-        self.reduction_ = ExponentiatedGradient(
-            LogisticRegression(max_iter=1000), TruePositiveRateParity(difference_bound=self.difference_bound)
-        )
-        with warnings.catch_warnings():  # how fairlearn calls pandas is not the reader's concern
-            warnings.simplefilter("ignore", DeprecationWarning)
-            warnings.simplefilter("ignore", FutureWarning)
-            self.reduction_.fit(X, (np.asarray(y) == positive).astype(int), sensitive_features=sensitive_features)
+        self.classes_ = _two_classes(y, self.pos_label, "fairlearn's reduction")
+        constraint = {
+            "equal_opportunity": reductions.TruePositiveRateParity,
+            "equalized_odds": reductions.EqualizedOdds,
+            "demographic_parity": reductions.DemographicParity,
+        }[self.fairness](difference_bound=self.difference_bound)
+        self.reduction_ = reductions.ExponentiatedGradient(LogisticRegression(max_iter=1000), constraint)
+        with _quiet_fairlearn():
+            self.reduction_.fit(X, np.asarray(y) == self.classes_[1], sensitive_features=sensitive_features)
         return self
 
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -163,7 +200,106 @@ class FairlearnClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> np.ndarray:
         """Draw a label of each row; the same seed draws the same."""
-        return self.classes_[self.reduction_.predict(X, random_state=self.random_state)]
+        return self.classes_[np.asarray(self.reduction_.predict(X, random_state=self.random_state)).astype(int)]
+
+
+class ThresholdOptimizerClassifier(ClassifierMixin, BaseEstimator):
+    """Boosted trees with a threshold for each group, by fairlearn's ``ThresholdOptimizer``.
+
+    It must be told everybody's group to predict, and takes it as further columns of its rows.
+
+    Parameters
+    ----------
+    preparation : transformer
+        Turns the other columns into numbers.
+    group_columns : sequence of str
+        Columns that tell the group.
+    fairness : {"equal_opportunity", "equalized_odds", "demographic_parity"}, default="equal_opportunity"
+        Which rates are made equal.
+    pos_label : label or None, default=None
+        The class whose rates are made equal; None is the larger label.
+    random_state : int or None, default=None
+        Predictions between two thresholds are drawn at random.
+    """
+
+    def __init__(
+        self,
+        preparation: Any,
+        group_columns: Sequence[str],
+        *,
+        fairness: str = "equal_opportunity",
+        pos_label: Any = None,
+        random_state: Any = None,
+    ):
+        self.preparation = preparation
+        self.group_columns = group_columns
+        self.fairness = fairness
+        self.pos_label = pos_label
+        self.random_state = random_state
+
+    def fit(self, X: pd.DataFrame, y: Any) -> "ThresholdOptimizerClassifier":
+        """Train the trees on seven tenths of the rows, and find the thresholds on the others."""
+        from fairlearn.postprocessing import ThresholdOptimizer
+
+        self.classes_ = _two_classes(y, self.pos_label, "fairlearn's ThresholdOptimizer")
+        self.feature_names_in_ = np.array(X.columns, dtype=object)
+        constraint = {
+            "equal_opportunity": "true_positive_rate_parity",
+            "equalized_odds": "equalized_odds",
+            "demographic_parity": "demographic_parity",
+        }[self.fairness]
+        y = (np.asarray(y) == self.classes_[1]).astype(int)
+        # Trees are too sure of rows that they were trained on: thresholds are found on others.
+        fit, held_out = train_test_split(np.arange(len(y)), test_size=0.3, random_state=0, stratify=y)
+        model = Pipeline([("prepare", clone(self.preparation)), ("trees", _trees().set_params(random_state=0))])
+        model.fit(self._without_groups(X.iloc[fit]), y[fit])
+        self.optimizer_ = ThresholdOptimizer(
+            estimator=model, constraints=constraint, predict_method="predict_proba", prefit=True
+        )
+        with _quiet_fairlearn():
+            rows = X.iloc[held_out]
+            self.optimizer_.fit(self._without_groups(rows), y[held_out], sensitive_features=self._groups(rows))
+        return self
+
+    def _groups(self, X: pd.DataFrame) -> np.ndarray:
+        return X[list(self.group_columns)].astype(str).agg(" x ".join, axis=1).to_numpy()
+
+    def _without_groups(self, X: pd.DataFrame) -> pd.DataFrame:
+        return X.drop(columns=list(self.group_columns))
+
+    def predict_proba(self, X: pd.DataFrame) -> np.ndarray:
+        """Return the probability that each class is answered; columns as in ``classes_``."""
+        rows, groups = self._without_groups(X), self._groups(X)
+        score = self.optimizer_.estimator_.predict_proba(rows)[:, 1]
+        positive = np.zeros(len(rows))
+        for group, rule in self.optimizer_.interpolated_thresholder_.interpolation_dict.items():
+            here = groups == group
+            answer = sum(rule[f"p{k}"] * np.asarray(rule[f"operation{k}"](score[here])) for k in (0, 1))
+            ignored = rule.get("p_ignore", 0.0)
+            positive[here] = ignored * rule.get("prediction_constant", 0.0) + (1 - ignored) * answer
+        return np.column_stack([1 - positive, positive])
+
+    def predict(self, X: pd.DataFrame) -> np.ndarray:
+        """Draw a label of each row; the same seed draws the same."""
+        drawn = np.random.default_rng(self.random_state).random(len(X))
+        return self.classes_[(drawn < self.predict_proba(X)[:, 1]).astype(int)]
+
+
+def _two_classes(y: Any, pos_label: Any, who: str) -> np.ndarray:
+    """Return both classes, the positive one last."""
+    labels = np.unique(y).tolist()
+    if len(labels) != 2:
+        raise ValueError(f"{who} knows two classes; the target has {len(labels)}.")
+    positive = labels[1] if pos_label is None else pos_label
+    return np.array([label for label in labels if label != positive] + [positive])
+
+
+@contextmanager
+def _quiet_fairlearn() -> Iterator[None]:
+    with warnings.catch_warnings():  # how fairlearn calls pandas is not the reader's concern
+        warnings.simplefilter("ignore", DeprecationWarning)
+        warnings.simplefilter("ignore", FutureWarning)
+        yield
 
 
 def _federate_codes(setting: Setting) -> dict[str, Any]:
@@ -193,6 +329,10 @@ def _pate_method(setting: Setting) -> PATEClassifier:
     )
 
 
+def _set_epsilon_of_last_step(model: Any, epsilon: float) -> None:
+    model[-1].set_epsilon(epsilon)
+
+
 def _trees() -> HistGradientBoostingClassifier:
     return HistGradientBoostingClassifier(
         learning_rate=0.1, max_iter=100, max_leaf_nodes=31, min_samples_leaf=20, early_stopping="auto"
@@ -205,34 +345,43 @@ METHODS: dict[str, Method] = {
     method.name: method
     for method in (
         Method(
-            "unconstrained",
-            "A plain neural network, trained for accuracy alone.",
+            "logistic",
+            "Logistic regression, trained for accuracy alone.",
             "nothing",
-            lambda s: s.network(math.inf, channel="laplace", n_components=8, adversary_weight=0.0),
-            cost=4,
+            lambda s: LogisticRegression(max_iter=1000),
+            is_reference=True,
         ),
         Method(
-            "noise",
-            "The network on a representation that is made private by noise before it is used.",
+            "trees",
+            "Boosted trees, trained for accuracy alone.",
+            "nothing",
+            lambda s: _trees(),
+            cost=2,
+            is_reference=True,
+        ),
+        Method(
+            "fair trees",
+            "The trees, whose answers are corrected after training so that the groups' rates become equal.",
+            "nothing",
+            lambda s: s.fair_trees(math.inf),
+            cost=14,
+            definitions=RATE_DEFINITIONS,
+        ),
+        Method(
+            "fair private trees",
+            "The trees, whose answers are corrected in the same way, and drawn at random to keep epsilon.",
             RECORDS,
-            lambda s: s.network(s.epsilon, adversary_weight=0.0),
-            lambda s: [{"channel": "laplace", "n_components": 2}, _federate_codes(s)],
-            cost=4,
-        ),
-        Method(
-            "adversarial",
-            "The network, trained against an adversary that tries to read the groups from the representation.",
-            "nothing",
-            lambda s: s.network(math.inf, channel="laplace", n_components=8, adversary_weight=1.0),
-            _adversary_weights,
-            cost=6,
+            lambda s: s.fair_trees(s.epsilon),
+            cost=14,
+            definitions=RATE_DEFINITIONS,
+            same_fit_as="fair trees",
+            adapt=lambda s: partial(_set_epsilon_of_last_step, epsilon=s.epsilon),
         ),
         Method(
             "federate",
-            "Noise and adversary together (FEDERATE; not federated learning).",
+            "A neural network with noise and an adversary (FEDERATE; not federated learning).",
             RECORDS,
             lambda s: s.network(s.epsilon, adversary_weight=1.0, **_federate_codes(s)),
-            _adversary_weights,
             cost=6,
         ),
         Method(
@@ -240,14 +389,6 @@ METHODS: dict[str, Method] = {
             "Everything that a linear model can read of the groups is erased, then logistic regression.",
             "nothing",
             lambda s: _erased_then_logistic(LEACEEraser(tol=1e-8)),
-        ),
-        Method(
-            "inlp",
-            "The directions in which a linear model finds the groups are projected out, then logistic regression.",
-            "nothing",
-            lambda s: _erased_then_logistic(INLPEraser(estimator=LogisticRegression(max_iter=1000), tol=0.0)),
-            lambda s: [{"eraser__n_iterations": rounds} for rounds in (1, 3)],
-            cost=2,
         ),
         Method(
             "pate",
@@ -258,78 +399,150 @@ METHODS: dict[str, Method] = {
             public_share=_PUBLIC_SHARE,
         ),
         Method(
-            "trees",
-            "Boosted trees, trained for accuracy alone.",
+            "unconstrained",
+            "A plain neural network, trained for accuracy alone.",
             "nothing",
-            lambda s: _trees(),
-            cost=2,
+            lambda s: s.network(math.inf, channel="laplace", n_components=8, adversary_weight=0.0),
+            cost=4,
+            is_reference=True,
+            by_default=False,
         ),
         Method(
-            "fair trees",
-            "The trees, whose answers are corrected after training so that the groups' rates become equal.",
-            "nothing",
-            lambda s: s.fair_trees(math.inf),
-            cost=14,
-        ),
-        Method(
-            "fair private trees",
-            "The trees, whose answers are corrected in the same way, and drawn at random to keep epsilon.",
+            "noise",
+            "The network on a representation that is made private by noise before it is used.",
             RECORDS,
-            lambda s: s.fair_trees(s.epsilon),
-            cost=14,
+            lambda s: s.network(s.epsilon, adversary_weight=0.0),
+            lambda s: [{"channel": "laplace", "n_components": 2}, _federate_codes(s)],
+            cost=4,
+            by_default=False,
+        ),
+        Method(
+            "adversarial",
+            "The network, trained against an adversary that tries to read the groups from the representation.",
+            "nothing",
+            lambda s: s.network(math.inf, channel="laplace", n_components=8, adversary_weight=1.0),
+            _adversary_weights,
+            cost=6,
+            by_default=False,
+        ),
+        Method(
+            "inlp",
+            "The directions in which a linear model finds the groups are projected out, then logistic regression.",
+            "nothing",
+            lambda s: _erased_then_logistic(INLPEraser(estimator=LogisticRegression(max_iter=1000), tol=0.0)),
+            lambda s: [{"eraser__n_iterations": rounds} for rounds in (1, 3)],
+            cost=2,
+            by_default=False,
         ),
         Method(
             "fairlearn",
             "Logistic regression under a bound on the gap of the training rows (fairlearn's exponentiated gradient).",
             "nothing",
-            lambda s: FairlearnClassifier(s.pos_label),
+            lambda s: FairlearnClassifier(s.pos_label, fairness=s.fairness),
             lambda s: [{"difference_bound": bound} for bound in (0.01, 0.05)],
             cost=20,
+            definitions=RATE_DEFINITIONS,
             by_default=False,  # slow: it trains up to fifty models one after the other
+        ),
+        Method(
+            "threshold optimizer",
+            "The trees with a threshold for each group (fairlearn's ThresholdOptimizer): it must be told everybody's "
+            "group to answer.",
+            "nothing",
+            lambda s: s.threshold_optimizer(),
+            cost=3,
+            bare=True,
+            needs_groups=True,
+            definitions=RATE_DEFINITIONS,
+            by_default=False,
+        ),
+        Method(
+            "private threshold optimizer",
+            "The likelier answer of the threshold optimizer, released by randomised response: it, too, must be told "
+            "everybody's group.",
+            RECORDS,
+            lambda s: FairPrivateClassifier(s.threshold_optimizer(), epsilon=s.epsilon, fairness=None),
+            cost=12,
+            bare=True,
+            needs_groups=True,
+            definitions=RATE_DEFINITIONS,
+            by_default=False,
         ),
     )
 }
 
 
-def choose_methods(methods: Any) -> list[Method]:
-    """Turn names and estimators into methods; ``None`` takes those of ours that are compared by default."""
+def method_names(everything: bool = False) -> list[str]:
+    """List the methods that an audit compares by default, or all that it knows."""
+    return [method.name for method in METHODS.values() if everything or method.by_default]
+
+
+def choose_methods(methods: Any, systems: int = 0) -> tuple[list[Method], dict[str, Any]]:
+    """Turn names and estimators into methods to train and models that come fitted.
+
+    Parameters
+    ----------
+    methods : None, "all", "none", list or dict
+        ``None`` takes those of ours that are compared by default.
+    systems : int, default=0
+        Number of systems whose decisions are in the table: with any, there need not be a method.
+
+    Returns
+    -------
+    methods : list of Method
+        To be trained.
+    fitted : dict of str to estimator
+        To be used as they are.
+    """
     if methods is None:
-        return [method for method in METHODS.values() if method.by_default]
+        return [METHODS[name] for name in method_names()], {}
     given = list(methods.items()) if isinstance(methods, Mapping) else methods
-    chosen = []
-    for entry in [given] if isinstance(given, str | BaseEstimator) else list(given):
+    given = [given] if isinstance(given, str | BaseEstimator) else list(given)
+    if given == ["all"]:
+        return list(METHODS.values()), {}
+    if given == ["none"] or not given:
+        if not systems:
+            raise ValueError(
+                f"methods is empty; choose from {', '.join(METHODS)}, or give an estimator, or the predictions of a "
+                "system that exists."
+            )
+        return [], {}
+    chosen, fitted, names = [], {}, []
+    for entry in given:
         if isinstance(entry, str):
             chosen.append(METHODS[check_choice(entry, list(METHODS), "method")])
-        elif isinstance(entry, tuple) and len(entry) == 2 and isinstance(entry[0], str):
-            chosen.append(_users_own_method(*entry))
+            names.append(entry)
+            continue
+        pair = isinstance(entry, tuple) and len(entry) == 2 and isinstance(entry[0], str)
+        name, estimator = entry if pair else (type(entry).__name__, entry)
+        names.append(name)
+        _check_model(estimator)
+        if _is_fitted(estimator):
+            fitted[name] = estimator
         else:
-            chosen.append(_users_own_method(type(entry).__name__, entry))
-    names = [method.name for method in chosen]
-    if not names:
-        raise ValueError(f"methods is empty; choose from {', '.join(METHODS)}, or give an estimator.")
+            chosen.append(_users_own_method(name, estimator))
     for name in names:
         if names.count(name) > 1:
             raise ValueError(f"methods has {name!r} twice; give estimators names: ('my model', estimator).")
-    return chosen
+    return chosen, fitted
 
 
-def _users_own_method(name: str, estimator: Any) -> Method:
+def _check_model(estimator: Any) -> None:
     if isinstance(estimator, type) or not (hasattr(estimator, "fit") and hasattr(estimator, "predict")):
         raise TypeError(
             f"methods may hold names ({', '.join(METHODS)}), classifiers, and pairs of a name and a classifier; "
             f"got {estimator!r}."
         )
-    fitted = _is_fitted(estimator)
-    summary = f"Your own model, a {type(estimator).__name__}" + (
-        ", fitted before and used as it is." if fitted else "."
-    )
+
+
+def _users_own_method(name: str, estimator: Any) -> Method:
     return Method(
         name,
-        summary,
+        f"Your own model, a {type(estimator).__name__}.",
         "",
         lambda setting: estimator,
-        bare=fitted or isinstance(estimator, Pipeline),
-        fitted=fitted,
+        bare=isinstance(estimator, Pipeline),
+        is_own=True,
     )
 
 

@@ -1,8 +1,7 @@
 """Turn a table as it comes into features, target and groups, say what was done to it, and divide its rows."""
 
-import re
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,16 +11,28 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from skfairdp._validation import check_choice
+from skfairdp._validation import check_choice, check_option
+from skfairdp.table_audit._column_kinds import (
+    as_numbers,
+    as_text,
+    is_numeric,
+    number_of_rows,
+    reason_to_drop,
+)
 
-MISSING = "(missing)"  # the category of rows that have no value
 MAX_CLASSES = 50  # a target with more values is a number or a text, not a class
 MAX_GROUPS = 20  # the same for one sensitive column
 MIN_ROWS = 50  # with fewer, the test rows say nothing
 MIN_CLASS_ROWS = 10  # rows of each class, so that every fold and the test rows have some
 MAX_CATEGORIES = 25  # of one column; all rarer categories become one
-_HUGE = 1e100  # the square of a larger number overflows, so that it has no variance to scale by
-_DATE = re.compile(r"\s*(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4})([T ]\d{1,2}:\d{2}.*)?\s*")
+MAX_STRATA = 50  # of one control column
+#: What "fair" means, and the metric that tells how far a model is from it.
+FAIRNESS_METRICS = {
+    "equal_opportunity": "tpr_gap",
+    "equalized_odds": "equalized_odds_gap",
+    "demographic_parity": "demographic_parity_gap",
+    "calibration": "calibration_gap",
+}
 
 
 @dataclass(frozen=True)
@@ -41,11 +52,26 @@ class PreparedTable:
     classes : tuple
         Class labels, sorted.
     pos_label : object
-        The positive class; None with more than two classes.
+        The favourable class; None with more than two classes if none was named.
     target : str
         Name of the target column.
     notes : tuple of str
         What was left out or filled in, one sentence each.
+    fairness : str
+        Name of the metric that tells how unfair a model is.
+    assumed_positive : bool
+        Whether the favourable class was assumed, because nobody named it.
+    weight : ndarray or None
+        Weight of each row.
+    control : DataFrame or None
+        Strata within which groups are compared, as text.
+    person : ndarray of int or None
+        Whose each row is.
+    roles : dict of str to str
+        What the user said of columns: ``"target"``, ``"sensitive"``, ``"weights"``, ``"person"``, ``"decision"`` or
+        ``"dropped"``. A column that is not here may be a feature.
+    left_out : dict of str to str
+        Columns that are no features for what is in them, with the reason.
     """
 
     X: pd.DataFrame
@@ -56,11 +82,13 @@ class PreparedTable:
     pos_label: Any
     target: str
     notes: tuple[str, ...]
-
-    @property
-    def fairness(self) -> str:
-        """The fairness metric that fits the number of classes."""
-        return "tpr_gap" if len(self.classes) == 2 else "grms"
+    fairness: str = "tpr_gap"
+    assumed_positive: bool = False
+    weight: np.ndarray | None = None
+    control: pd.DataFrame | None = None
+    person: np.ndarray | None = None
+    roles: dict[str, str] = field(default_factory=dict)
+    left_out: dict[str, str] = field(default_factory=dict)
 
     def preprocessor(self) -> ColumnTransformer:
         """Return an unfitted transformer of ``X`` into numbers; it learns from training rows only."""
@@ -77,34 +105,117 @@ class PreparedTable:
 
 
 def prepare_table(
-    frame: Any, target: Any, sensitive: Any, *, pos_label: Any = None, keep_sensitive: bool = False
+    frame: Any,
+    target: Any,
+    sensitive: Any,
+    *,
+    pos_label: Any = None,
+    keep_sensitive: bool = False,
+    fairness: str = "equal_opportunity",
+    weights: Any = None,
+    control: Any = (),
+    person: Any = None,
+    drop: Any = (),
+    features: Any = None,
+    decisions: Any = (),
 ) -> PreparedTable:
-    """Check the roles of the columns, drop what cannot be used, and note it."""
+    """Check the roles of the columns, drop what cannot be used, and note it.
+
+    Parameters
+    ----------
+    frame : pandas or polars DataFrame
+        The table, as it comes.
+    target : str
+        Column to predict.
+    sensitive : str or list of str
+        Columns whose groups are compared.
+    pos_label : label, optional
+        The favourable class; without it the larger of two labels is assumed.
+    keep_sensitive : bool, default=False
+        Whether sensitive columns are features too.
+    fairness : {"equal_opportunity", "equalized_odds", "demographic_parity", "calibration"}
+        What fair means.
+    weights : str, optional
+        Column with the weight of each row.
+    control : str or list of str, default=()
+        Columns within whose values groups are compared; numbers are cut into quarters.
+    person : str, optional
+        Column that tells which rows are of one person.
+    drop : str or list of str, default=()
+        Columns that are no features.
+    features : str or list of str, optional
+        The only columns that may be features.
+    decisions : str or list of str, default=()
+        Columns with somebody's predictions or scores: never features.
+
+    Returns
+    -------
+    PreparedTable
+        Without any feature only if there are decisions to look at.
+    """
     frame = _check_frame(frame)
     target, names = _check_roles(frame, target, sensitive)
+    check_option(fairness, "fairness", list(FAIRNESS_METRICS))
+    single = {"weights": weights, "person": person}
+    lists = {"control": control, "drop": drop, "decisions": decisions}
+    chosen = {role: _names(frame, [] if given is None else [given], role) for role, given in single.items()}
+    chosen |= {role: _names(frame, given, role) for role, given in lists.items()}
+    roles = _roles(target, names, chosen)
+    allowed = (
+        None if features is None else _allowed_features(_names(frame, features, "features"), roles, keep_sensitive)
+    )
     notes: list[str] = []
-    known = frame[[target, *names]].notna().all(axis=1).to_numpy()
+    needed = [target, *names, *chosen["weights"]]
+    known = frame[needed].notna().all(axis=1).to_numpy()
     if len(frame) and not known.any():
-        raise ValueError(f"every row lacks a value in {target!r} or {', '.join(map(repr, names))}.")
+        *first, last = map(repr, needed)
+        raise ValueError(f"every row lacks a value in {', '.join(first)} or {last}.")
     if not known.all():
-        notes.append(f"{_number_of_rows(int((~known).sum()))} without target or sensitive value left out.")
+        what = "target or sensitive value" if weights is None else "target, sensitive value or weight"
+        notes.append(f"{number_of_rows(int((~known).sum()))} without {what} left out.")
         frame = frame[known]
     frame = frame.reset_index(drop=True)
     if len(frame) < MIN_ROWS:
         raise ValueError(
-            f"the table has {_number_of_rows(len(frame))} to work with; an audit needs at least {MIN_ROWS}."
+            f"the table has {number_of_rows(len(frame))} to work with; an audit needs at least {MIN_ROWS}."
         )
     y, classes = _target_classes(frame[target], target)
-    positive = _positive_class(classes, pos_label)
+    positive, assumed = _positive_class(classes, pos_label)
+    metric = _fairness_metric(fairness, positive, classes)
     for name in names:
         _check_groups(frame[name], name, notes)
-    features = [name for name in frame if name != target and (keep_sensitive or name not in names)]
+    weight = None if weights is None else _row_weights(frame[chosen["weights"][0]])
+    persons = None if person is None else _persons(frame[chosen["person"][0]], y, notes)
+    strata = _strata(frame[chosen["control"]], notes) if chosen["control"] else None
+    kept = [name for name in frame if name not in roles or (keep_sensitive and roles[name] == "sensitive")]
+    kept = [name for name in kept if name not in chosen["drop"] and (allowed is None or name in allowed)]
     if not keep_sensitive:
         notes.append(f"Not used as a feature: {', '.join(map(repr, names))} (sensitive).")
-    X = _feature_columns(frame[features], notes)
+    for role, why in (("drop", "as told"), ("decisions", "decisions or scores of a system")):
+        if chosen[role]:
+            notes.append(f"Not used as a feature: {', '.join(map(repr, chosen[role]))} ({why}).")
+    X, left_out = _feature_columns(frame[kept], notes)
     if X.shape[1] == 0:
-        raise ValueError("no column is left to predict from: " + " ".join(notes))
-    return PreparedTable(X, y, frame[names], frame, classes, positive, target, tuple(notes))
+        if not chosen["decisions"]:
+            raise ValueError("no column is left to predict from: " + " ".join(notes))
+        notes.append("No column is left to predict from: no model can be trained, only decisions can be looked at.")
+    return PreparedTable(
+        X,
+        y,
+        frame[names],
+        frame,
+        classes,
+        positive,
+        target,
+        tuple(notes),
+        fairness=metric,
+        assumed_positive=assumed,
+        weight=weight,
+        control=strata,
+        person=persons,
+        roles=roles,
+        left_out=left_out,
+    )
 
 
 def _check_frame(frame: Any) -> pd.DataFrame:
@@ -141,8 +252,41 @@ def _check_roles(frame: pd.DataFrame, target: Any, sensitive: Any) -> tuple[str,
     return target, names
 
 
-def _number_of_rows(n: int) -> str:
-    return f"{n:,} row{'s' * (n != 1)}"
+def _names(frame: pd.DataFrame, given: Any, role: str) -> list[str]:
+    """Return column names that were given as one name or as several."""
+    given = [given] if isinstance(given, str) else list(given)
+    names = [check_choice(str(name), list(frame.columns), "column") for name in given]
+    if len(set(names)) < len(names):
+        raise ValueError(f"{role} names a column twice: {names}.")
+    return names
+
+
+def _roles(target: str, sensitive: list[str], chosen: dict[str, list[str]]) -> dict[str, str]:
+    """Give every column that is no feature its role; refuse two roles that contradict each other."""
+    roles = {target: "target"} | dict.fromkeys(sensitive, "sensitive")
+    for role, word in (("weights", "weights"), ("person", "person"), ("decisions", "decision")):
+        for name in chosen[role]:
+            if name in roles:
+                raise ValueError(f"column {name!r} cannot be {roles[name]} and {word} at once; {role} names it.")
+            roles[name] = word
+    for name in chosen["control"]:
+        if name in roles:
+            raise ValueError(f"column {name!r} cannot be {roles[name]} and control at once; control names it.")
+    for name in chosen["drop"]:
+        if name == target:
+            raise ValueError(f"drop names {name!r}, the target; it is no feature anyway.")
+        roles.setdefault(name, "dropped")
+    return roles
+
+
+def _allowed_features(names: list[str], roles: dict[str, str], keep_sensitive: bool) -> set[str]:
+    if not names:
+        raise ValueError("features must name at least one column; leave it out to use all.")
+    for name in names:
+        if name in roles and not (keep_sensitive and roles[name] == "sensitive"):
+            hint = " Set keep_sensitive, if a model may use it." if roles[name] == "sensitive" else ""
+            raise ValueError(f"features names {name!r}, whose role is {roles[name]!r}: it is no feature.{hint}")
+    return set(names)
 
 
 def _target_classes(column: pd.Series, name: str) -> tuple[np.ndarray, tuple[Any, ...]]:
@@ -155,30 +299,113 @@ def _target_classes(column: pd.Series, name: str) -> tuple[np.ndarray, tuple[Any
     if len(labels) > MAX_CLASSES:
         raise ValueError(
             f"the target {name!r} has {len(labels):,} different values; an audit knows up to {MAX_CLASSES} classes. "
-            "Cut a number into classes first."
+            + (_how_to_cut(column, name) if is_numeric(column) else "Merge them into a few classes first.")
         )
     counts = np.bincount(class_indices)
     if counts.min() < MIN_CLASS_ROWS:
         rare = labels[int(counts.argmin())]
+        looks_continuous = is_numeric(column) and len(labels) > 10
         raise ValueError(
-            f"class {rare!r} of the target {name!r} has {_number_of_rows(int(counts.min()))}; each class needs at "
-            f"least {MIN_CLASS_ROWS}. Merge rare classes or drop their rows."
+            f"class {rare!r} of the target {name!r} has {number_of_rows(int(counts.min()))}; each class needs at "
+            f"least {MIN_CLASS_ROWS}. "
+            + (_how_to_cut(column, name) if looks_continuous else "Merge rare classes or drop their rows.")
         )
     values = np.array(labels, dtype=object if isinstance(labels[0], str) else None)
     return values[class_indices], tuple(labels)
 
 
-def _positive_class(classes: tuple[Any, ...], pos_label: Any) -> Any:
-    if len(classes) > 2:
-        if pos_label is not None:
-            raise ValueError(f"pos_label={pos_label!r} has no meaning with {len(classes)} classes; leave it out.")
-        return None
+def _how_to_cut(column: pd.Series, name: str) -> str:
+    """Say how a number becomes classes, with a threshold that halves this one."""
+    middle = float(column.median())
+    return (
+        "It looks like a number: cut it at a threshold first, for example "
+        f"frame[{name!r}] = (frame[{name!r}] > {middle:g}).map({{True: 'high', False: 'low'}}), or into equal parts, "
+        f"frame[{name!r}] = pd.qcut(frame[{name!r}], 4, duplicates='drop').astype(str)."
+    )
+
+
+def _positive_class(classes: tuple[Any, ...], pos_label: Any) -> tuple[Any, bool]:
+    """Return the favourable class, and whether it is assumed."""
     if pos_label is None:
-        return classes[-1]
+        return (classes[-1], True) if len(classes) == 2 else (None, False)
     for label in classes:
         if label == pos_label or str(label) == str(pos_label):
-            return label
+            return label, False
     raise ValueError(f"pos_label must be one of the classes {list(classes)}; got {pos_label!r}.")
+
+
+def _fairness_metric(fairness: str, positive: Any, classes: tuple[Any, ...]) -> str:
+    if positive is None and fairness == "equal_opportunity":
+        return "grms"
+    if positive is None and fairness == "calibration":
+        raise ValueError(
+            f"fairness='calibration' is about the scores of one class; name it with pos_label, one of {list(classes)}."
+        )
+    return FAIRNESS_METRICS[fairness]
+
+
+def _row_weights(column: pd.Series) -> np.ndarray:
+    if not is_numeric(column):
+        raise ValueError(f"weights: column {column.name!r} must hold numbers; its first value is {column.iloc[0]!r}.")
+    weight = column.to_numpy(dtype=np.float64)
+    if not (np.isfinite(weight).all() and weight.min() >= 0 and weight.max() > 0):
+        raise ValueError(
+            f"weights: column {column.name!r} must hold numbers from 0 on that are not all 0; it goes from "
+            f"{weight.min():g} to {weight.max():g}."
+        )
+    return weight
+
+
+def _persons(column: pd.Series, y: np.ndarray, notes: list[str]) -> np.ndarray:
+    """Return the number of each row's person; a row without a name is a person of its own."""
+    try:
+        person, found = pd.factorize(column)
+    except TypeError:
+        raise ValueError(f"person: column {column.name!r} holds values that are no labels (lists or dicts).") from None
+    nameless = person < 0
+    person[nameless] = len(found) + np.arange(nameless.sum())
+    pairs = pd.DataFrame({"person": person, "y": y}).drop_duplicates()
+    per_class = pairs["y"].value_counts()
+    if per_class.min() < MIN_CLASS_ROWS:
+        raise ValueError(
+            f"person: class {per_class.idxmin()!r} has rows of {int(per_class.min())} different values of "
+            f"{column.name!r} only; with all rows of a person on one side, each class needs at least {MIN_CLASS_ROWS}."
+        )
+    n_persons = len(found) + int(nameless.sum())
+    notes.append(
+        f"{len(y):,} rows of {n_persons:,} different {column.name!r}: all rows of one are on one side of every split."
+    )
+    return person
+
+
+def _strata(frame: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
+    """Return control columns as text, numbers with many values cut into quarters."""
+    strata = {}
+    for name in frame:
+        column = frame[name]
+        try:
+            n_distinct = column.nunique()
+        except TypeError:
+            raise ValueError(f"control: column {name!r} holds values that are no labels (lists or dicts).") from None
+        if is_numeric(column) and not pd.api.types.is_bool_dtype(column.dtype) and n_distinct > 10:
+            column = _quarters(as_numbers(column, name, []))
+            notes.append(f"Control {name!r} is cut into {column.nunique()} ranges of about equal numbers of rows.")
+        elif n_distinct > MAX_STRATA:
+            raise ValueError(
+                f"control: column {name!r} has {n_distinct:,} different values; an audit compares within up to "
+                f"{MAX_STRATA}. Merge them first."
+            )
+        strata[name] = as_text(column)
+    return pd.DataFrame(strata, index=frame.index)
+
+
+def _quarters(values: pd.Series) -> pd.Series:
+    """Cut numbers into quarters; if one value fills most of them, into that value and all others."""
+    cut = pd.qcut(values, 4, duplicates="drop")
+    if cut.nunique() > 1:
+        return cut
+    usual = values.median()
+    return (values == usual).map({True: f"{usual:g}", False: f"not {usual:g}"}).where(values.notna())
 
 
 def _check_groups(column: pd.Series, name: str, notes: list[str]) -> None:
@@ -195,73 +422,32 @@ def _check_groups(column: pd.Series, name: str, notes: list[str]) -> None:
         )
     for label, count in counts[counts < 4 * MIN_CLASS_ROWS].items():
         notes.append(
-            f"Group {label!r} of {name!r} has {_number_of_rows(int(count))} only; what is said of it is uncertain."
+            f"Group {label!r} of {name!r} has {number_of_rows(int(count))} only; what is said of it is uncertain."
         )
 
 
-def _feature_columns(frame: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
+def _feature_columns(frame: pd.DataFrame, notes: list[str]) -> tuple[pd.DataFrame, dict[str, str]]:
+    """Return the columns to predict from, and why the others are none."""
     kept: dict[str, pd.Series] = {}
-    dropped: dict[str, list[str]] = {}
+    left_out: dict[str, str] = {}
     filled = []
-    for name in frame:
-        column = frame[name]
-        reason = _reason_to_drop(column)
+    for name, column in frame.items():
+        reason = reason_to_drop(column)
         if reason is not None:
-            dropped.setdefault(reason, []).append(repr(name))
+            left_out[name] = reason
             continue
         if column.isna().any():
             filled.append(repr(name))
-        kept[name] = _number(column, name, notes) if _is_numeric(column) else _text(column)
-    notes += [f"Left out, {reason}: {', '.join(names)}." for reason, names in dropped.items()]
+        kept[name] = as_numbers(column, name, notes) if is_numeric(column) else as_text(column)
+    for reason in dict.fromkeys(left_out.values()):
+        names = [repr(name) for name, why in left_out.items() if why == reason]
+        notes.append(f"Left out, {reason}: {', '.join(names)}.")
     if filled:
         notes.append(
             f"Missing values in {', '.join(filled)}: numbers get the median and a column that says so, categories a "
             "category of their own."
         )
-    return pd.DataFrame(kept, index=frame.index)
-
-
-def _is_numeric(column: pd.Series) -> bool:
-    return pd.api.types.is_numeric_dtype(column.dtype) and not pd.api.types.is_complex_dtype(column.dtype)
-
-
-def _reason_to_drop(column: pd.Series) -> str | None:
-    present = column.dropna()
-    if present.empty:
-        return "no value at all"
-    if pd.api.types.is_datetime64_any_dtype(column.dtype) or pd.api.types.is_timedelta64_dtype(column.dtype):
-        return "dates and times"
-    try:
-        n_distinct = present.nunique()
-    except TypeError:
-        return "values that are neither numbers nor labels"
-    if n_distinct == 1 and len(present) == len(column):
-        return "the same value in every row"
-    if _is_numeric(column):
-        whole = pd.api.types.is_integer_dtype(column.dtype) and n_distinct == len(column)
-        return "numbers of the rows" if whole and present.max() - present.min() == len(column) - 1 else None
-    sample = present.head(200).astype(str)
-    if all(_DATE.fullmatch(value) for value in sample):
-        return "dates and times"
-    if n_distinct > 50 and n_distinct > len(present) / 2:
-        return "nearly every row has a value of its own (an identifier or free text)"
-    return None
-
-
-def _number(column: pd.Series, name: str, notes: list[str]) -> pd.Series:
-    values = column.to_numpy(dtype=np.float64, na_value=np.nan).copy()
-    beyond = np.abs(values) > _HUGE
-    if beyond.any():
-        values[beyond] = np.nan
-        notes.append(
-            f"{_number_of_rows(int(beyond.sum()))} of {name!r} with infinity or numbers beyond 1e100: taken as missing."
-        )
-    return pd.Series(values, index=column.index)
-
-
-def _text(column: pd.Series) -> pd.Series:
-    texts = column.astype(object).map(str, na_action="ignore")
-    return texts.where(column.notna(), MISSING).astype(object)
+    return pd.DataFrame(kept, index=frame.index), left_out
 
 
 def _in_strata_order(y: np.ndarray, groups: np.ndarray, generator: np.random.Generator) -> np.ndarray:
@@ -270,24 +456,63 @@ def _in_strata_order(y: np.ndarray, groups: np.ndarray, generator: np.random.Gen
     return np.lexsort((generator.permutation(len(y)), groups, classes))
 
 
-def hold_out(
-    y: np.ndarray, groups: np.ndarray, test_size: float, generator: np.random.Generator
+def _persons_in_strata_order(
+    y: np.ndarray, groups: np.ndarray, person: np.ndarray, generator: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return training and test rows.
+    """Return the place of each row's person in an order of persons by stratum and number of rows; and all sizes.
+
+    The stratum of a person is the rarest class and group among the rows, so that rare ones come on every side; inside
+    a stratum persons stand by their number of rows, so that every side gets as many rows as its share of persons.
+    """
+    _, person, sizes = np.unique(person, return_inverse=True, return_counts=True)
+    _, classes = np.unique(y, return_inverse=True)
+    strata = classes * (int(groups.max()) + 1) + groups
+    rarity = np.argsort(np.argsort(np.bincount(strata), kind="stable"))[strata]
+    rarest = np.full(len(sizes), len(y) + 1)
+    np.minimum.at(rarest, person, rarity)
+    order = np.lexsort((generator.permutation(len(sizes)), sizes, rarest))
+    place = np.empty(len(sizes), dtype=np.intp)
+    place[order] = np.arange(len(sizes))
+    return place[person], sizes
+
+
+def hold_out(
+    y: np.ndarray,
+    groups: np.ndarray,
+    test_size: float,
+    generator: np.random.Generator,
+    person: np.ndarray | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return training and test rows; with ``person``, all rows of one person are on one side.
 
     Every k-th row of the ordered rows is taken, so that the test rows of each class, and of each group inside
     it, are the nearest whole number to their share: no stratum can be too small to divide.
     """
-    order = _in_strata_order(y, groups, generator)
-    places = np.floor(np.arange(1, len(y) + 1) * test_size + 1e-9)  # 0.29 * 100 is a little less than 29
-    taken = np.diff(places, prepend=0.0) > 0
+    if person is None:
+        order, n = _in_strata_order(y, groups, generator), len(y)
+    else:
+        places, sizes = _persons_in_strata_order(y, groups, person, generator)
+        n = len(sizes)
+    taken = np.diff(np.floor(np.arange(1, n + 1) * test_size + 1e-9), prepend=0.0) > 0  # 0.29 * 100 is below 29
+    if person is not None:
+        return np.flatnonzero(~taken[places]), np.flatnonzero(taken[places])
     return np.sort(order[~taken]), np.sort(order[taken])
 
 
 def validation_folds(
-    y: np.ndarray, groups: np.ndarray, n_splits: int, generator: np.random.Generator
+    y: np.ndarray,
+    groups: np.ndarray,
+    n_splits: int,
+    generator: np.random.Generator,
+    person: np.ndarray | None = None,
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return ``n_splits`` pairs of training and validation rows; each row is validated once."""
-    part = np.empty(len(y), dtype=np.intp)
-    part[_in_strata_order(y, groups, generator)] = np.arange(len(y)) % n_splits
+    """Return ``n_splits`` pairs of training and validation rows; each row is validated once.
+
+    With ``person``, all rows of one person are validated together.
+    """
+    if person is None:
+        part = np.empty(len(y), dtype=np.intp)
+        part[_in_strata_order(y, groups, generator)] = np.arange(len(y)) % n_splits
+    else:
+        part = _persons_in_strata_order(y, groups, person, generator)[0] % n_splits
     return [(np.flatnonzero(part != k), np.flatnonzero(part == k)) for k in range(n_splits)]

@@ -1,12 +1,11 @@
 """What an audit found."""
 
-import html
 import importlib.metadata
 import json
 import math
 import os
 import platform
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -14,10 +13,13 @@ import pandas as pd
 
 from skfairdp import __version__
 from skfairdp.accounting import PrivacyGuarantee
+from skfairdp.table_audit._table_checks import TableCheck
 from skfairdp.table_audit._terminal_summary import terminal_summary
 from skfairdp.table_audit._verdict import Verdict, make_verdict
 from skfairdp.table_files import write_text
 
+#: Of the JSON document. The first number grows when a reader of an earlier version would misread it.
+SCHEMA_VERSION = "1.0"
 _SHOWN = ("numpy", "scipy", "pandas", "scikit-learn", "torch", "skorch")
 
 
@@ -34,16 +36,22 @@ class TableAudit:
     Attributes
     ----------
     table : DataFrame
-        One row per method, measured on the test rows: ``accuracy``, ``balanced_accuracy``, ``tpr_gap`` (or ``grms``
-        with more than two classes) with its interval and its change from the reference, further gaps,
-        ``leakage`` (accuracy of the strongest attacker) beside ``majority`` (what guessing reaches),
-        ``code_bits``, exact ``epsilon`` and ``delta``, whom it ``protects``, ``seconds`` of training. The
-        ``validation_`` columns are what the choice was made by.
+        One row per method or existing system; ``n_rows`` and ``rows`` (``"all rows"`` or ``"test rows"``) say what it
+        was measured on. ``accuracy`` with its interval (``_lower``, ``_upper``), ``balanced_accuracy``; the fairness
+        metric, corrected for the chance that widens a largest difference, with ``_lower``, ``_upper``, ``_p_value``
+        (of no gap at all), ``_measured`` (as it came out, uncorrected) and ``_change`` from the reference with its
+        interval; ``highest_group`` and ``lowest_group`` at the ends of the gap; ``selection_ratio`` (four-fifths
+        rule) with its interval, further gaps; ``leakage`` (accuracy of the strongest attacker), its ``advantage``
+        over naming the largest group (``majority``) and ``leakage_auc``, each with its interval; ``code_bits``, exact
+        ``epsilon`` and ``delta``, whom it ``protects``, ``seconds`` of training. ``kind`` is ``"system"`` (exists
+        already), ``"reference"`` or ``"method"``; ``needs_groups`` tells what must be told the group when it answers,
+        ``constant`` what is no better than one answer for everybody. The ``validation_`` columns are what the choice
+        was made by.
     best : str
-        The fairest method among those almost as accurate as the most accurate one.
+        The fairest method among those almost as accurate as the most accurate one; the reference wins ties.
     reference : str
-        The method that others are compared with: ``"unconstrained"``, or without it the most accurate.
-    fairness : {"tpr_gap", "grms"}
+        What others are compared with: the system that exists already if there is one, else the best reference model.
+    fairness : {"tpr_gap", "grms", "equalized_odds_gap", "demographic_parity_gap", "calibration_gap"}
         The fairness metric.
     candidates : DataFrame
         Every candidate of every method, with its validation figures.
@@ -67,6 +75,18 @@ class TableAudit:
         How to repeat it.
     title : str
         Of the report.
+    systems : tuple of str
+        Names of systems that exist already: their decisions are in the table that was audited.
+    checks : tuple of TableCheck
+        What to know of the table before its figures are trusted.
+    calibration : DataFrame or None
+        Where there are scores: ``method``, ``attribute``, ``group``, ``bin`` (``"all"`` for the whole group), ``n``,
+        ``mean_score``, ``observed`` share of the favourable label, ``lower``, ``upper``.
+    strata : DataFrame or None
+        Where strata are compared within: ``method``, ``gap``, ``lower``, ``upper``, ``p_value``, ``highest_group``,
+        ``lowest_group``, and further columns that are shown as they are.
+    too_few : dict of str to tuple of str
+        For each sensitive attribute the groups with too few rows to say anything; no gap is about them.
     """
 
     table: pd.DataFrame
@@ -84,6 +104,11 @@ class TableAudit:
     versions: dict[str, str] = field(repr=False)
     command: str = ""
     title: str = "Audit"
+    systems: tuple[str, ...] = ()
+    checks: tuple[TableCheck, ...] = field(default=(), repr=False)
+    calibration: pd.DataFrame | None = field(default=None, repr=False)
+    strata: pd.DataFrame | None = field(default=None, repr=False)
+    too_few: dict[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
 
     @property
     def verdict(self) -> Verdict:
@@ -155,18 +180,65 @@ class TableAudit:
         """
         return terminal_summary(self, colour)
 
+    def to_markdown(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Write verdict, tables and model card as Markdown, for a pull request or a wiki.
+
+        Parameters
+        ----------
+        path : path, optional
+            Where to write; nothing is left half-written. None writes nothing.
+
+        Returns
+        -------
+        str
+            The document.
+        """
+        from skfairdp.table_audit._markdown_report import write_markdown
+
+        text = write_markdown(self)
+        if path is not None:
+            write_text(path, text)
+        return text
+
+    def to_model_card(self, method: str | None = None) -> str:
+        """Write a model card section: intended use, data, figures by group, guarantees and caveats, as Markdown.
+
+        Parameters
+        ----------
+        method : str, optional
+            A row of ``table``; None is the chosen method.
+
+        Returns
+        -------
+        str
+            The section.
+        """
+        from skfairdp.table_audit._markdown_report import write_model_card
+
+        return write_model_card(self, self.best if method is None else method)
+
     def to_dict(self) -> dict[str, Any]:
-        """Return everything but the models, as values that JSON knows."""
+        """Return everything but the models, as values that JSON knows; ``audit.schema.json`` describes it."""
+        verdict = self.verdict
         return _plain(
             {
+                "schema_version": SCHEMA_VERSION,
+                "title": self.title,
+                "headline": verdict.headline,
+                "verdict": verdict.sentences,
+                "next_steps": verdict.next_steps,
+                "checks": [asdict(check) for check in self.checks],
+                "systems": self.systems,
                 "best": self.best,
                 "reference": self.reference,
-                "best_private": self.best_private,
-                "verdict": self.verdict.sentences,
+                "best_private": verdict.private,
                 "fairness": self.fairness,
-                "table": self.table.reset_index().to_dict("records"),
-                "candidates": self.candidates.reset_index(level="method").to_dict("records"),
+                "too_few": self.too_few,
+                "table": self.table.reset_index(names="method").to_dict("records"),
+                "candidates": [] if self.candidates.empty else self._candidate_records(),
                 "group_rates": self.group_rates.to_dict("records"),
+                "calibration": None if self.calibration is None else self.calibration.to_dict("records"),
+                "strata": None if self.strata is None else self.strata.to_dict("records"),
                 "leakage": self.leakage.to_dict("records"),
                 "guarantees": {name: [g.to_dict() for g in given] for name, given in self.guarantees.items()},
                 "notes": self.notes,
@@ -175,6 +247,9 @@ class TableAudit:
                 "command": self.command,
             }
         )
+
+    def _candidate_records(self) -> list[dict]:
+        return self.candidates.reset_index(level="method").to_dict("records")
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
         """Write everything but the models as JSON; infinity is ``"inf"``, what is undefined ``null``.
@@ -195,9 +270,9 @@ class TableAudit:
         return text
 
     def _repr_html_(self) -> str:
-        shown = self.table[["accuracy", self.fairness, "leakage", "majority", "epsilon", "protects"]]
-        words = "".join(f"<p>{html.escape(sentence)}</p>" for sentence in self.verdict.sentences)
-        return words + shown.to_html(float_format="{:.3g}".format, escape=True)
+        from skfairdp.table_audit._html_report import write_notebook_summary
+
+        return write_notebook_summary(self)
 
 
 def _plain(value: Any) -> Any:

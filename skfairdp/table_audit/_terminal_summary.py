@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
+from skfairdp.table_audit._plain_words import fairness_words
+
 if TYPE_CHECKING:
     from skfairdp.table_audit._table_audit import TableAudit
 
@@ -79,51 +81,75 @@ def epsilon_text(epsilon: float, delta: float) -> str:
 
 
 def terminal_summary(result: "TableAudit", colour: bool) -> str:
-    """Write verdict and table: the text of ``TableAudit.to_text``."""
+    """Write verdict, table and what to do next: the text of ``TableAudit.to_text``."""
     bold, green, dim, plain = (_BOLD, _GREEN, _DIM, _PLAIN) if colour else ("", "", "", "")
     width = min(100, max(60, shutil.get_terminal_size((100, 24)).columns))
     verdict = result.verdict
     lines = [f"{bold}{line}{plain}" for line in textwrap.wrap(printable(verdict.headline), width)]
+    if result.checks:
+        lines += ["", f"{bold}Before you trust this{plain}"]
+        for check in sorted(result.checks, key=lambda check: not check.serious):
+            lines += _item(f"{check.sentence} {check.advice}", width, "!" if check.serious else "-")
     for sentence in verdict.sentences:
-        lines += ["", *textwrap.wrap(printable(sentence), width)]
+        if not sentence.startswith("Before you trust this"):  # said above, with what to do about it
+            lines += ["", *textwrap.wrap(printable(sentence), width)]
     header, rows = _cells(result)
     widths = [max(len(row[k]) for row in [header, *rows]) for k in range(len(header))]
     lines += ["", f"{bold}{_line(header, widths)}{plain}"]
     for name, row in zip(result.table.index, rows):
         lines.append(f"{green}{_line(row, widths)}{plain}" if name == result.best else _line(row, widths))
     guess = result.table["majority"].iloc[0]
-    lines += [
-        "",
-        f"{dim}* chosen: the fairest within {result.settings['relaxation_threshold']:g} of the best accuracy. "
-        f"Guessing the group is right for {guess:.1%}.{plain}",
-    ]
+    legend = "" if math.isnan(guess) else f" Guessing the group is right for {guess:.1%}."
+    if (result.table["kind"] != "system").any():
+        threshold = result.settings["relaxation_threshold"]
+        legend = f"* chosen on validation rows: the fairest within {threshold:g} of the best.{legend}"
+    if legend:
+        lines += ["", *(f"{dim}{line}{plain}" for line in textwrap.wrap(legend.strip(), width))]
+    if verdict.next_steps:
+        lines += ["", f"{bold}What to do next{plain}"]
+        for number, step in enumerate(verdict.next_steps, 1):
+            lines += _item(step, width, f"{number}.")
     return "\n".join(lines)
 
 
+def _item(text: str, width: int, mark: str) -> list[str]:
+    indent = " " * (len(mark) + 1)
+    return textwrap.wrap(printable(text), width, initial_indent=f"{mark} ", subsequent_indent=indent)
+
+
 def _cells(result: "TableAudit") -> tuple[list[str], list[list[str]]]:
-    gap = "TPR gap" if result.fairness == "tpr_gap" else "GRMS"
-    header = ["", "method", "accuracy", "balanced", gap, "95%", "leakage", "epsilon", "protects", "training"]
+    gap = fairness_words(result.fairness).name
+    header = ["", "method", "accuracy", "balanced", gap, "95%", "leakage", "AUC", "epsilon", "protects", "rows"]
     rows = []
     for name, row in result.table.iterrows():
         rows.append(
             [
-                "*" if name == result.best else " ",
-                printable(str(name)),
-                f"{row['accuracy']:.3f}",
-                f"{row['balanced_accuracy']:.3f}",
-                f"{row[result.fairness]:.3f}",
-                f"{row[f'{result.fairness}_lower']:.2f}-{row[f'{result.fairness}_upper']:.2f}",
-                f"{row['leakage']:.1%}",
+                "*" if name == result.best and row["kind"] != "system" else " ",
+                printable(str(name)) + _remark(row),
+                _digits(row["accuracy"], 3),
+                _digits(row["balanced_accuracy"], 3),
+                _digits(row[result.fairness], 3),
+                f"{_digits(row[f'{result.fairness}_lower'], 2)}-{_digits(row[f'{result.fairness}_upper'], 2)}",
+                "-" if math.isnan(row["leakage"]) else f"{row['leakage']:.1%}",
+                _digits(row["leakage_auc"], 2),
                 epsilon_text(row["epsilon"], row["delta"]),
                 str(row["protects"]).split(",")[0],
-                spoken_duration(row["seconds"]),
+                f"{round(row['n_rows']):,} {str(row['rows']).removesuffix(' rows')}",
             ]
         )
     return header, rows
 
 
+def _remark(row: Any) -> str:
+    return " (constant)" if row["constant"] else " (needs the group)" if row["needs_groups"] else ""
+
+
+def _digits(value: float, digits: int) -> str:
+    return "-" if math.isnan(value) else f"{value:.{digits}f}"
+
+
 def _line(cells: list[str], widths: list[int]) -> str:
-    left = {0, 1, 8}
+    left = {0, 1, 9}
     parts = [cell.ljust(w) if k in left else cell.rjust(w) for k, (cell, w) in enumerate(zip(cells, widths))]
     return "  ".join(parts).rstrip()
 

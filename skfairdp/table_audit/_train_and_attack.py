@@ -2,35 +2,28 @@
 
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import sklearn
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
-from sklearn.metrics import accuracy_score, balanced_accuracy_score
-from sklearn.model_selection import cross_val_predict
 from sklearn.pipeline import Pipeline
 
 from skfairdp import exceptions
 from skfairdp.accounting import PrivacyGuarantee
-from skfairdp.metrics import (
-    accuracy_gap,
-    bootstrap_interval,
-    demographic_parity_gap,
-    equalized_odds_gap,
-    group_rates,
-    leakage_report,
-    online_code_length,
-    worst_group_accuracy,
-)
+from skfairdp.metrics import leakage_report, online_code_length
 from skfairdp.model_selection import route_sensitive_features
 from skfairdp.postprocessing import FairPrivateClassifier
 from skfairdp.release import pipeline_guarantee
+from skfairdp.table_audit._existing_decisions import positive_scores
+from skfairdp.table_audit._judged_predictions import Answers
 from skfairdp.table_audit._prepared_table import PreparedTable
 
 #: Warnings that tell something about a method: of the model that is measured, they go into the report's notes. All
@@ -55,9 +48,9 @@ _FAILURES = (ValueError, TypeError, ArithmeticError, RuntimeError, AttributeErro
 
 @dataclass
 class Predictions:
-    """What a model predicts for some rows, or the reason why it could not be trained."""
+    """What a model answers about some rows, or the reason why it could not be trained."""
 
-    predicted: Any = None
+    answers: Any = None
     model: Any = None
     seconds: float = 0.0
     findings: list[str] = field(default_factory=list)
@@ -90,15 +83,17 @@ def collect_findings(findings: list[str]) -> Iterator[None]:
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
 
 
-def columns_for(model: Any, table: PreparedTable, rows: np.ndarray, fitted: bool) -> pd.DataFrame:
-    """Return rows with the columns that a model was trained on: its own, if it came fitted and names them."""
-    names = getattr(model, "feature_names_in_", None) if fitted else None
-    if names is None:
+def columns_for(table: PreparedTable, rows: np.ndarray, needs_groups: bool) -> pd.DataFrame:
+    """Return rows with the columns that a model is given: the features, and the groups if it must be told them."""
+    if not needs_groups:
         return table.X.iloc[rows]
-    missing = [str(name) for name in names if name not in table.raw]
-    if missing:
-        raise ValueError(f"it was fitted on columns that the table does not have: {', '.join(map(repr, missing))}.")
-    return table.raw[list(names)].iloc[rows]
+    groups = table.sensitive.iloc[rows].set_axis(list(group_columns(table)), axis=1)
+    return pd.concat([table.X.iloc[rows], groups], axis=1)
+
+
+def group_columns(table: PreparedTable) -> tuple[str, ...]:
+    """Name the sensitive columns as features: a column of the same name may be a feature already."""
+    return tuple(f"{name} (group)" for name in table.sensitive)
 
 
 class PipelineWithPublicRows(Pipeline):
@@ -138,52 +133,93 @@ class PipelineWithPublicRows(Pipeline):
         return super().fit(X.iloc[private], y[private], public=public)
 
 
+#: Changes a fitted model into that of another method, in place; None leaves it as it was trained.
+Adapt = Callable[[Any], None] | None
+
+
 def predict_out_of_fold(
-    model: Any, table: PreparedTable, rows: np.ndarray, folds: list[tuple[np.ndarray, np.ndarray]], fitted: bool
-) -> Predictions:
+    model: Any,
+    table: PreparedTable,
+    rows: np.ndarray,
+    folds: list[tuple[np.ndarray, np.ndarray]],
+    needs_groups: bool,
+    adapts: Sequence[Adapt],
+) -> list[Predictions]:
     """Predict each row by a copy of the model that was trained on the folds without it.
 
     Parameters
     ----------
     model : estimator
-        Unfitted, and it stays so; or one that came fitted, which predicts all rows itself.
+        Unfitted, and it stays so.
     table : PreparedTable
         The table.
     rows : ndarray
         Positions of the rows in the table.
     folds : list of (ndarray, ndarray)
         Training and validation rows, as positions in ``rows``.
-    fitted : bool
-        Whether the model came fitted.
+    needs_groups : bool
+        Whether the model must be told the groups.
+    adapts : sequence of callable or None
+        What makes of the fitted copy the models of several methods, one after the other.
 
     Returns
     -------
-    Predictions
-        One label for each of ``rows``, and no model.
+    list of Predictions
+        For each of ``adapts``: about all of ``rows``, and no model.
     """
-    result = Predictions()
-    with _failure_noted(result), warnings.catch_warnings():
+    results = [Predictions() for _ in adapts]
+    predicted = [np.empty(len(rows), dtype=table.y.dtype) for _ in adapts]
+    scores = [np.full(len(rows), np.nan) for _ in adapts]
+    with warnings.catch_warnings():
         for category in FINDINGS:  # they are about models that are thrown away
             warnings.simplefilter("ignore", category)
-        started = time.perf_counter()
-        if fitted:
-            predicted = model.predict(columns_for(model, table, rows, fitted))
-        else:
-            groups = _groups_for_fit(model, table, rows)
-            predicted = cross_val_predict(model, table.X.iloc[rows], table.y[rows], cv=folds, params=groups)
-        result.seconds = time.perf_counter() - started
-        result.predicted = _check_labels(predicted, table)
-    return result
+        for fit, valid in folds:
+            started = time.perf_counter()
+            with _failure_noted(results):
+                trained = _fit(clone(model), table, rows[fit], needs_groups)
+            for k, adapt in enumerate(adapts):
+                with _failure_noted(results[k : k + 1]):
+                    if results[k].failure is None:
+                        found = _answers_of(trained, table, rows[valid], needs_groups, _about_scores(table), adapt)
+                        predicted[k][valid] = found.predicted
+                        scores[k][valid] = np.nan if found.scores is None else found.scores
+                results[k].seconds += time.perf_counter() - started
+    for k, result in enumerate(results):
+        result.answers = Answers(rows, predicted[k], scores[k] if np.isfinite(scores[k]).all() else None)
+    return results
+
+
+def _about_scores(table: PreparedTable) -> bool:
+    return table.fairness == "calibration_gap"
+
+
+def _fit(model: Any, table: PreparedTable, rows: np.ndarray, needs_groups: bool) -> Any:
+    groups = _groups_for_fit(model, table, rows)
+    return model.fit(columns_for(table, rows, needs_groups), table.y[rows], **groups)
+
+
+def _answers_of(
+    model: Any, table: PreparedTable, rows: np.ndarray, needs_groups: bool, with_scores: bool, adapt: Adapt = None
+) -> Answers:
+    if adapt is not None:
+        adapt(model)
+    X = columns_for(table, rows, needs_groups)
+    predicted = np.asarray(model.predict(X))
+    unknown = set(np.unique(predicted).tolist()) - set(table.classes)
+    if unknown:
+        raise ValueError(f"it predicts {unknown.pop()!r}, which is no class of {table.target!r}.")
+    return Answers(rows, predicted, positive_scores(model, X, table) if with_scores else None)
 
 
 @contextmanager
-def _failure_noted(result: Predictions) -> Iterator[None]:
+def _failure_noted(results: Sequence[Predictions]) -> Iterator[None]:
     """Switch metadata routing on, and turn the error of a method into one line for the report's notes."""
     try:
         with sklearn.config_context(enable_metadata_routing=True):
             yield
     except _FAILURES as error:
-        result.failure = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+        for result in results:
+            result.failure = " ".join(f"{type(error).__name__}: {error}".split())[:300]
 
 
 def _groups_for_fit(model: Any, table: PreparedTable, rows: np.ndarray) -> dict[str, Any]:
@@ -193,14 +229,6 @@ def _groups_for_fit(model: Any, table: PreparedTable, rows: np.ndarray) -> dict[
     if routing is not None and routing.consumes("fit", ["sensitive_features"]):
         return {"sensitive_features": table.sensitive.iloc[rows]}
     return {}
-
-
-def _check_labels(predicted: Any, table: PreparedTable) -> np.ndarray:
-    predicted = np.asarray(predicted)
-    unknown = set(np.unique(predicted).tolist()) - set(table.classes)
-    if unknown:
-        raise ValueError(f"it predicts {unknown.pop()!r}, which is no class of {table.target!r}.")
-    return predicted
 
 
 def representation_given_away(model: Any, X: pd.DataFrame) -> tuple[np.ndarray, str]:
@@ -226,11 +254,31 @@ def _one_hot(labels: np.ndarray) -> np.ndarray:
 
 def attack_representation(H: np.ndarray, source: str, sensitive: pd.DataFrame, seed: int) -> Attack:
     """Let every attacker try to read the groups from a representation."""
+    # Of answers, one column each, a linear attacker learns all that can be known: what share of a group gives each.
+    is_answer = np.isin(H, (0, 1)).all() and (H.sum(axis=1) == 1).all()
     findings: list[str] = []
     with collect_findings(findings):
-        report = leakage_report(H, sensitive, random_state=seed)
-        length = online_code_length(H, sensitive, n_orders=1, random_state=seed)
-    return Attack(report, length.bits, length.uniform_bits, source, findings)
+        report = leakage_report(H, sensitive, probe=["linear"] if is_answer else "pool", random_state=seed)
+        length = online_code_length(H, sensitive, n_orders=1, probe="linear" if is_answer else None, random_state=seed)
+    if is_answer:
+        pairs = [part for _, part in report.groupby("attribute", sort=False)]
+        report = pd.concat([row for part in pairs for row in (part, part.assign(attacker="strongest"))])
+    return Attack(report.reset_index(drop=True), length.bits, length.uniform_bits, source, findings)
+
+
+def attack_decisions(answers: Answers, rows: np.ndarray, sensitive: pd.DataFrame, seed: int) -> Attack:
+    """Let every attacker try to read the groups from decisions or scores that are known of some rows."""
+    told = answers.among(rows)
+    if told.scores is not None:
+        return attack_representation(told.scores[:, None], "its scores", sensitive.iloc[told.rows], seed)
+    return attack_representation(_one_hot(told.predicted), "its decisions", sensitive.iloc[told.rows], seed)
+
+
+def attack_model(model: Any, X: pd.DataFrame, sensitive: pd.DataFrame, seed: int) -> Attack:
+    """Let every attacker try to read the groups from what a fitted model gives away of rows."""
+    with sklearn.config_context(enable_metadata_routing=True):
+        H, source = representation_given_away(model, X)
+    return attack_representation(H, source, sensitive, seed)
 
 
 def train_and_attack(
@@ -239,78 +287,37 @@ def train_and_attack(
     train_rows: np.ndarray,
     test_rows: np.ndarray,
     attacked_rows: np.ndarray,
-    fitted: bool,
+    needs_groups: bool,
+    with_scores: bool,
+    adapts: Sequence[Adapt],
     seed: int,
-) -> tuple[Predictions, Attack | None]:
+) -> list[tuple[Predictions, Attack | None]]:
     """Train on all training rows, predict the test rows, and attack what is given away of the attacked ones.
 
-    A model that came fitted stays as it is. All is done in one process: a seeded model that travels to another one
+    For each of ``adapts``, one after the other. All is done in one process: a seeded model that travels to another one
     draws other noise there.
     """
-    trained = Predictions(model=model)
-    with _failure_noted(trained), collect_findings(trained.findings):
-        started = time.perf_counter()
-        if not fitted:
-            groups = _groups_for_fit(model, table, train_rows)
-            model.fit(table.X.iloc[train_rows], table.y[train_rows], **groups)
-        trained.seconds = time.perf_counter() - started
-        trained.predicted = _check_labels(model.predict(columns_for(model, table, test_rows, fitted)), table)
-    if trained.failure is not None:
-        return trained, None
-    with sklearn.config_context(enable_metadata_routing=True):
-        H, source = representation_given_away(model, columns_for(model, table, attacked_rows, fitted))
-    return trained, attack_representation(H, source, table.sensitive.iloc[attacked_rows], seed)
-
-
-def figures_of_predictions(
-    table: PreparedTable, rows: np.ndarray, predicted: np.ndarray, seed: int | None = None
-) -> dict[str, float]:
-    """Return accuracy and fairness of predictions; with a seed also the interval of the gap, and other gaps."""
-    y, sensitive = table.y[rows], table.sensitive.iloc[rows]
-    known = {"sensitive_features": sensitive, "labels": list(table.classes)}
-    positive = {} if table.pos_label is None else {"pos_label": table.pos_label}
-    gap = bootstrap_interval(
-        table.fairness, y, predicted, **known, **positive, n_draws=1 if seed is None else 1000, random_state=seed or 0
-    )
-    values = {
-        "accuracy": float(accuracy_score(y, predicted)),
-        "balanced_accuracy": float(balanced_accuracy_score(y, predicted)),
-        table.fairness: gap.value,
-    }
-    if seed is not None:
-        values |= {
-            f"{table.fairness}_lower": gap.lower,
-            f"{table.fairness}_upper": gap.upper,
-            "equalized_odds_gap": equalized_odds_gap(y, predicted, **known, **positive),
-            "demographic_parity_gap": demographic_parity_gap(y, predicted, **known, **positive),
-            "accuracy_gap": accuracy_gap(y, predicted, sensitive_features=sensitive),
-            "worst_group_accuracy": worst_group_accuracy(y, predicted, sensitive_features=sensitive),
-        }
-    return values
-
-
-def rates_of(table: PreparedTable, rows: np.ndarray, predicted: np.ndarray) -> pd.DataFrame:
-    """Return the rates of every group with exact intervals: of each sensitive column, and of all crossed."""
-    parts = [[name] for name in table.sensitive]
-    if len(parts) > 1:
-        parts.append(list(table.sensitive))
-    frames = []
-    for names in parts:
-        places = [f"column_{j}" for j in range(len(names))]  # a column may be called "rate" or "class"
-        rates = group_rates(
-            table.y[rows],
-            predicted,
-            sensitive_features=table.sensitive[names].iloc[rows].set_axis(places, axis=1),
-            labels=list(table.classes),
-            interval="exact",
-            form="long",
-        )
-        groups = rates[places].astype(str).agg(" x ".join, axis=1)
-        rates = rates.drop(columns=places)
-        rates.insert(0, "group", groups)
-        rates.insert(0, "attribute", " x ".join(names))
-        frames.append(rates)
-    return pd.concat(frames, ignore_index=True)
+    outcomes: list[tuple[Predictions, Attack | None]] = []
+    first = Predictions()
+    started = time.perf_counter()
+    with _failure_noted([first]), collect_findings(first.findings):
+        _fit(model, table, train_rows, needs_groups)
+    for adapt in adapts:
+        trained = Predictions(failure=first.failure, findings=list(first.findings))
+        with _failure_noted([trained]), collect_findings(trained.findings):
+            if trained.failure is None:
+                if adapt is not None:
+                    adapt(model)
+                trained.seconds = time.perf_counter() - started
+                trained.answers = _answers_of(model, table, test_rows, needs_groups, with_scores)
+        if trained.failure is not None:
+            outcomes.append((trained, None))
+            continue
+        X = columns_for(table, attacked_rows, needs_groups)
+        attack = attack_model(model, X, table.sensitive.iloc[attacked_rows], seed)
+        trained.model = model if adapt is adapts[-1] else deepcopy(model)  # the next method changes it
+        outcomes.append((trained, attack))
+    return outcomes
 
 
 def guarantees_of(model: Any) -> list[PrivacyGuarantee]:

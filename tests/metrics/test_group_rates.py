@@ -23,9 +23,11 @@ def test_a_table_worked_out_by_hand():
             "tpr_0": [1 / 2, 3 / 4],
             "fpr_0": [1 / 4, 1 / 2],
             "selection_rate_0": [2 / 6, 4 / 6],
+            "ppv_0": [1 / 2, 3 / 4],
             "tpr_1": [3 / 4, 1 / 2],
             "fpr_1": [1 / 2, 1 / 4],
             "selection_rate_1": [4 / 6, 2 / 6],
+            "ppv_1": [3 / 4, 1 / 2],
         },
         index=pd.Index(["a", "b"], name="sex"),
     )
@@ -86,7 +88,7 @@ def test_long_form_says_the_same():
     wide = group_rates(Y_TRUE, Y_PRED, sensitive_features={"sex": GROUP}, interval="exact")
     long = group_rates(Y_TRUE, Y_PRED, sensitive_features={"sex": GROUP}, interval="exact", form="long")
     assert list(long.columns) == ["sex", "rate", "class", "value", "trials", "lower", "upper"]
-    assert len(long) == 2 * 7
+    assert len(long) == 2 * 9
     for row in long.itertuples(index=False):
         name = row.rate if row.rate == "accuracy" else f"{row.rate}_{row[2]}"
         assert wide.loc[row.sex, name] == row.value

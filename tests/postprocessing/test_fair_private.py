@@ -142,6 +142,71 @@ def test_pos_label_says_whose_rates_are_compared():
         logistic(pos_label="ugly").fit(X, labels, sensitive_features=Z)
 
 
+# -- gaps that may be chance ------------------------------------------------------------------------------------------
+
+
+def alike(n, seed, n_groups, weaker=0.0):
+    """Rows of groups that differ in nothing but what shows them, unless the positives of later ones are weaker."""
+    rng = np.random.default_rng(seed)
+    z = rng.integers(n_groups, size=n)
+    y = (rng.random(n) < 0.4).astype(int)
+    signal = y * (1.6 - weaker * z / (n_groups - 1)) + rng.normal(size=n)
+    return np.column_stack([signal, 1.5 * np.eye(n_groups)[z] + rng.normal(size=(n, n_groups))]), y, z
+
+
+@pytest.mark.parametrize("n_groups", [2, 5])
+def test_a_gap_that_may_be_chance_leaves_the_plain_model(n_groups):
+    fresh = alike(60_000, 0, n_groups)
+    plain, gaps = [], []
+    for seed in range(1, 17):
+        rows = alike(1500, seed, n_groups)
+        clf = logistic(random_state=seed).fit(*rows[:2], sensitive_features=rows[2])
+        plain.append(clf.strength_ == 0)
+        smallest = clf.tradeoff_["tpr_gap"].idxmin()  # the planted fault: making the estimated rates equal
+        for strength in (clf.strength_, clf.tradeoff_["strength"][smallest]):
+            clf.strength_ = strength
+            gaps.append(tpr_gap(fresh[1], clf.predict(fresh[0]), sensitive_features=fresh[2]))
+    assert np.mean(plain) > 0.5
+    by_expectation, by_estimate = np.reshape(gaps, (-1, 2)).mean(axis=0)
+    assert by_expectation < by_estimate - 0.003
+
+
+@pytest.mark.parametrize("n_groups", [2, 5])
+def test_a_gap_that_is_no_chance_is_closed(n_groups):
+    fresh = alike(60_000, 0, n_groups, weaker=0.5)
+    for seed in range(1, 5):
+        rows = alike(6000, seed, n_groups, weaker=0.5)
+        clf = logistic(random_state=seed, relaxation=0.1).fit(*rows[:2], sensitive_features=rows[2])
+        after = tpr_gap(fresh[1], clf.predict(fresh[0]), sensitive_features=fresh[2])
+        clf.strength_ = 0.0
+        before = tpr_gap(fresh[1], clf.predict(fresh[0]), sensitive_features=fresh[2])
+        assert before > 0.1
+        assert after < 0.6 * before
+
+
+def test_an_asked_gap_is_about_estimated_rates():
+    rows = alike(1500, 3, 2)
+    clf = logistic(max_gap=0.004).fit(*rows[:2], sensitive_features=rows[2])
+    table = clf.tradeoff_
+    taken = table[table["strength"] == clf.strength_].iloc[0]
+    assert taken["tpr_gap"] <= 0.004 < table["tpr_gap"][0]
+    assert clf.set_max_gap(1.0).strength_ == table["strength"][table["accuracy"].idxmax()]
+
+
+class Unsure(LogisticRegression):
+    """Believes half as firmly as it should."""
+
+    def predict_proba(self, X):
+        return (super().predict_proba(X) + 0.5) / 2
+
+
+def test_beliefs_that_miss_a_gap_do_not_keep_it_open():
+    rows, fresh = alike(20_000, 1, 2, weaker=0.8), alike(60_000, 0, 2, weaker=0.8)
+    clf = logistic(group_estimator=Unsure(), relaxation=0.1).fit(*rows[:2], sensitive_features=rows[2])
+    assert clf.tradeoff_["tpr_gap"][0] > 0.1
+    assert tpr_gap(fresh[1], clf.predict(fresh[0]), sensitive_features=fresh[2]) < 0.03
+
+
 # -- the curve --------------------------------------------------------------------------------------------------------
 
 

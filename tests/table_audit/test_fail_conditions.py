@@ -9,7 +9,7 @@ from skfairdp.table_audit._fail_conditions import METRICS, FailCondition
 
 
 class Result:
-    best = "leace"
+    best, reference = "my model", "leace"
     table = pd.DataFrame(
         {"tpr_gap": [0.2, 0.04, math.nan], "accuracy": [0.9, 0.8, 0.7], "epsilon": [math.inf, math.inf, 8.0]},
         index=["unconstrained", "leace", "my model"],
@@ -60,5 +60,12 @@ def test_condition_metrics_are_columns():
             frame, target="target", sensitive="group", methods=["leace"], random_state=0, verbose=False
         )
         missing = {name for name in METRICS if name not in result.table}
-        other = "grms" if n_classes == 2 else "tpr_gap"
-        assert missing == {other, f"{other}_lower", f"{other}_upper"}
+        others = ("grms" if n_classes == 2 else "tpr_gap", "calibration_gap")
+        assert missing == {name for name in METRICS if name.startswith(others)}
+
+
+def test_absent_methods_are_refused_before_the_audit():
+    FailCondition.parse("trees: accuracy < 0.5").check_method(["trees", "leace"])
+    FailCondition.parse("accuracy < 0.5").check_method(["leace"])
+    with pytest.raises(ValueError, match=r"there is no method 'threes'\. Did you mean 'trees'"):
+        FailCondition.parse("threes: accuracy < 0.5").check_method(["trees", "leace"])

@@ -1,5 +1,7 @@
 """The report says what was found, to everybody, and nothing that a label says is obeyed."""
 
+import base64
+import hashlib
 import itertools
 import re
 from dataclasses import replace
@@ -9,8 +11,9 @@ from importlib.resources import files
 import numpy as np
 import pytest
 
-from skfairdp import audit_table
-from skfairdp.datasets import make_biased_classification
+from skfairdp.table_audit._plain_words import fairness_words
+from skfairdp.table_audit._table_checks import TableCheck
+from tests.table_audit._made_audits import FAIRNESS, LEAKY, TWINS, made_audit, strata_of, with_figures
 
 HOSTILE = "<script>alert(1)</script>\"><img src=x onerror=alert(2)>'{{7*7}}</style></title>"
 
@@ -44,47 +47,40 @@ class Page(HTMLParser):
         return [attributes for found, attributes in self.elements if found == name]
 
 
-def frame():
-    return make_biased_classification(300, 4, as_frame=True, random_state=0).frame
-
-
 @pytest.fixture(scope="module")
 def result():
-    found = audit_table(
-        frame(),
-        target="target",
-        sensitive="group",
-        methods=["leace", "noise"],
-        n_splits=2,
-        random_state=0,
-        verbose=False,
-    )
-    return replace(found, command="skfairdp audit table.csv", title="Audit of table.csv")
+    return replace(made_audit(methods=("trees", "leace", "noise")), command="skfairdp audit table.csv", best="leace")
 
 
 @pytest.fixture(scope="module")
 def hostile():
-    table = frame().rename(columns={"target": f"target{HOSTILE}", "group": f"group{HOSTILE}", "x0": f"x{HOSTILE}"})
-    table[f"target{HOSTILE}"] = np.where(table[f"target{HOSTILE}"] == 1, f"yes{HOSTILE}", f"no{HOSTILE}")
-    table[f"group{HOSTILE}"] = np.where(table[f"group{HOSTILE}"] == 1, f"A{HOSTILE}", f"B{HOSTILE}")
-    from sklearn.linear_model import LogisticRegression
-
-    found = audit_table(
-        table,
-        target=f"target{HOSTILE}",
-        sensitive=f"group{HOSTILE}",
-        methods=["leace", (f"mine{HOSTILE}", LogisticRegression())],
-        n_splits=2,
-        random_state=0,
-        verbose=False,
+    check = TableCheck("proxy", (f"x{HOSTILE}",), True, f"Column {HOSTILE} is a copy.", f"Drop {HOSTILE}.")
+    found = made_audit(
+        groups=(f"A{HOSTILE}", f"B{HOSTILE}"),
+        attribute=f"group{HOSTILE}",
+        pos_label=f"yes{HOSTILE}",
+        systems=(f"decision{HOSTILE}",),
+        methods=("leace", f"mine{HOSTILE}"),
+        scores=True,
+        checks=(check,),
+        assumed=True,
     )
-    return replace(found, command=f"skfairdp {HOSTILE}", title=f"Audit of {HOSTILE}")
+    settings = found.settings | {"target": f"target{HOSTILE}", "features": [f"x{HOSTILE}"]}
+    return strata_of(
+        replace(
+            found,
+            settings=settings,
+            too_few={f"group{HOSTILE}": (f"tiny{HOSTILE}",)},
+            command=f"skfairdp {HOSTILE}",
+            title=f"Audit of {HOSTILE}",
+        )
+    )
 
 
 def test_hostile_labels_are_escaped(hostile):
     text = hostile.to_html()
     page = Page(text)
-    assert page.named("script") == []
+    assert len(page.named("script")) == 1  # ours
     assert page.named("img") == []
     assert not [a for _, attributes in page.elements for a in attributes if a.startswith("on")]
     assert text.count("</style>") == text.count("</title>") == 1
@@ -98,6 +94,17 @@ def test_unescaped_labels_would_be_found(hostile):
         test_hostile_labels_are_escaped(
             type("Unescaped", (), {"to_html": lambda self: f"<p>{HOSTILE}</p>", "_repr_html_": hostile._repr_html_})()
         )
+
+
+def test_only_our_script_may_run(hostile):
+    """The policy names the hash of the one script, so that a browser runs no other."""
+    text = hostile.to_html()
+    (script,) = re.findall("<script>(.*?)</script>", text, re.S)
+    assert script == (files("skfairdp.table_audit") / "templates" / "sort_tables.js").read_text(encoding="utf-8")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    (policy,) = [a["content"] for a in Page(text).named("meta") if a.get("http-equiv") == "Content-Security-Policy"]
+    assert f"script-src 'sha256-{digest}'" in policy
+    assert "default-src 'none'" in policy
 
 
 def test_the_page_needs_nothing_from_elsewhere(result):
@@ -163,9 +170,7 @@ def test_page_repeats_byte_for_byte(result):
 
 def test_labels_of_any_script_are_drawn():
     """Neither mathematics between dollar signs, nor a script that matplotlib's font lacks, stops the report."""
-    table = frame()
-    table["group"] = np.where(table["group"] == 1, "$\\frac{$ 5", "女性 مرأة")
-    found = audit_table(table, target="target", sensitive="group", methods=["leace"], random_state=0, verbose=False)
+    found = made_audit(groups=("$\\frac{$ 5", "女性 مرأة"))
     (picture,) = re.findall(r'<svg class="wide"[^>]*aria-label="Rates.*?</svg>', found.to_html(), re.S)
     assert "$\\frac{$ 5" in picture
     assert "女性" in picture
@@ -206,15 +211,157 @@ def test_contrast_is_computed_as_the_standard_says():
 
 
 def test_a_gap_that_is_undefined_is_said_so():
-    from sklearn.linear_model import LogisticRegression
+    text = text_of(made_audit(undefined=True))
+    assert "No gap between groups can be computed" in text
+    assert "nan" not in re.findall(r"[a-z]+", text)
 
-    table = frame()
-    table = table[(table["group"] == 0) | (table["target"] == 0)]
-    found = audit_table(
-        table, target="target", sensitive="group", methods=[LogisticRegression()], random_state=0, verbose=False
-    )
-    assert "No gap between groups can be computed" in found.to_html()
-    assert any("undefined" in note for note in found.notes)
+
+def text_of(result):
+    return " ".join("".join(Page(result.to_html()).text).split())
+
+
+def tables_of(result):
+    """Every table of the page as rows of texts, by its caption or the label of what it scrolls in."""
+    found = {}
+    for name, body in re.findall(
+        r'aria-label(?:ledby)?="([^"]*)" tabindex="0">\s*<table(.*?)</table>', result.to_html(), re.S
+    ):
+        rows = re.findall(r"<tr[^>]*>(.*?)</tr>", body, re.S)
+        found[name] = [
+            [
+                " ".join(re.sub("<[^>]*>", "", cell).split())
+                for cell in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.S)
+            ]
+            for row in rows
+        ]
+    return found
+
+
+def test_existing_systems_have_a_section():
+    result = made_audit(systems=("decision",), scores=True)
+    tables = tables_of(result)
+    header, *rows = tables["What decision gives each sex"]
+    assert header == [
+        "Group",
+        "Rows",
+        "selected",
+        "true positive rate",
+        "false positive rate",
+        "precision (PPV)",
+        "accuracy",
+    ]
+    rates = result.group_rates.query("method == 'decision' and group == 'g1'")
+    selected = rates[(rates["rate"] == "selection_rate") & (rates["class"] == "yes")].iloc[0]
+    cell = f"{100 * selected['value']:.1f}% ({100 * selected['lower']:.0f}–{100 * selected['upper']:.0f}, of "
+    assert rows[1][2] == f"{cell}{selected['trials']:,})"
+    assert len(tables["Calibration of decision by sex"]) == 1 + 2 * 11
+    text = text_of(result)
+    assert "Four-fifths ratio 0.79 (0.74 to 0.84): the rule asks for 0.80" in text
+    assert "What exists already" in text
+    assert "What exists already" not in text_of(made_audit())
+    pictures = re.findall(r'<svg class="wide"[^>]*aria-label="Calibration of decision by sex', result.to_html())
+    assert len(pictures) == 1
+
+
+def test_only_a_system_shows_its_rates_first():
+    result = made_audit(systems=("decision",), methods=(), n_groups=8)
+    page = result.to_html()
+    first = page.index('aria-label="Rates by sex')
+    assert first < page.index("What to do next") < page.index("All systems")
+    assert not re.search(r">chosen<|Chosen method|\(chosen\)", page)
+    assert "were held out" not in page
+
+
+def test_strata_and_checks_are_shown():
+    result = strata_of(made_audit(checks=(TWINS, LEAKY)))
+    text = text_of(result)
+    assert text.index("Serious. The column") < text.index("12 rows occur twice. Name")
+    assert "Among people who are alike in education" in text
+    header, first, *_ = tables_of(result)["strata-title"]
+    assert header == ["Method", "Gap within strata", "p-value", "Highest", "Lowest"]
+    assert first[0] == "trees"
+    assert "What to do next" in text
+
+
+def test_groups_without_rows_are_named():
+    result = made_audit(n_groups=3)
+    rates = result.group_rates.copy()
+    rates.loc[rates["group"] == "g1", ["value", "trials"]] = [np.nan, 0]
+    gone = replace(result, group_rates=rates, too_few={"sex": ("g1", "elsewhere")})
+    text = text_of(gone)
+    assert "because no row of theirs can be shown: g1 and elsewhere." in text
+    assert "Too few rows to say anything; no gap is about them: g1 and elsewhere." in text
+    assert "because no row of theirs" not in text_of(result)
+    (picture,) = re.findall(r'<svg class="wide"[^>]*aria-label="Rates by sex.*?</svg>', gone.to_html(), re.S)
+    assert ">g0<" in picture
+    assert ">g1<" not in picture
+
+
+def test_every_figure_has_interval_and_rows():
+    tables = tables_of(made_audit(systems=("decision",)))
+    header, *rows = tables["methods-title"]
+    for name in ("Accuracy", "TPR gap", "Leakage", "AUC", "Four fifths"):
+        for row in rows:
+            assert re.search(r"\(-?[\d.]+–[\d.]+\)$", row[header.index(name)]), (name, row)
+    assert {row[header.index("Rows")] for row in rows} == {"3,000 all rows", "900 test rows"}
+    for row in tables["Rates by sex"][1:]:
+        assert all(re.search(r"\(\d+–\d+, of [\d,]+\)$", cell) for cell in row[3:])
+
+
+@pytest.mark.parametrize("fairness", FAIRNESS)
+def test_axes_name_the_definition(fairness):
+    result = made_audit(fairness=fairness, scores=True, n_classes=3 if fairness == "grms" else 2)
+    name = fairness_words(fairness).name
+    assert f"{name} in points" in result.to_html()
+    assert f"The {name} is the " in text_of(result)
+
+
+def test_marks_of_methods():
+    result = with_figures(made_audit(systems=("decision",)), "noise", constant=True, needs_groups=True)
+    rows = {row[0].split()[0]: row[0] for row in tables_of(result)["methods-title"][1:]}
+    assert rows["noise"] == "noise constant needs the group"
+    assert rows["decision"] == "decision exists"
+
+
+def test_many_groups_and_methods_stay_small():
+    methods = ("trees", "logistic", "fair trees", "fair private trees", *(f"method {k}" for k in range(7)))
+    page = made_audit(n_groups=20, n=20_000, systems=("decision",), methods=methods, scores=True).to_html()
+    assert len(page) < 400_000
+
+
+def test_notebooks_show_verdict_and_table(result):
+    page = Page(result._repr_html_())
+    text = "".join(page.text)
+    assert result.verdict.headline in text
+    assert all(step in text for step in result.verdict.next_steps)
+    assert {attributes["scope"] for attributes in page.named("th")} == {"row", "col"}
+    assert len(page.named("tr")) == 1 + len(result.table)
+
+
+def test_markdown_says_the_same(hostile, result, tmp_path):
+    text = result.to_markdown(tmp_path / "report.md")
+    assert (tmp_path / "report.md").read_text(encoding="utf-8") == text
+    unescaped = re.sub(r"\\(.)", r"\1", text)
+    assert all(sentence in unescaped for sentence in result.verdict.sentences)
+    assert "## Model card: leace" in text
+    for part in ("Intended use", "Data", "Figures", "Guarantees", "Caveats"):
+        assert f"### {part}" in text
+    outside = hostile.to_markdown().split("```")[::2]  # the command is code
+    assert not re.search(r"(?<!\\)[<>|]script|(?<!\\)<img", "".join(outside))
+    for line in hostile.to_markdown().splitlines():
+        if line.startswith("| "):
+            assert len(re.findall(r"(?<!\\)\|", line)) in (8, 9)  # no label opens a further cell
+
+
+def test_model_cards_are_of_any_method(result):
+    card = result.to_model_card("noise")
+    assert card.startswith("## Model card: noise")
+    assert "epsilon = 8 for any two records, by laplace" in card
+    assert "| sex | g0 |" in card
+    assert "whoever gets its output may learn anything" in result.to_model_card("trees")
+    assert result.to_model_card() == result.to_model_card(result.best)
+    with pytest.raises(ValueError, match="Did you mean 'noise'"):
+        result.to_model_card("nois")
 
 
 def test_writing_is_whole(result, tmp_path):

@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skfairdp.table_audit._prepared_table import MISSING, hold_out, prepare_table, validation_folds
+from skfairdp.table_audit._column_kinds import GIVEN_NUMBERS, MISSING, given_out
+from skfairdp.table_audit._prepared_table import hold_out, prepare_table, validation_folds
 
 
 def people(n=200, **columns):
@@ -40,6 +41,10 @@ def test_sensitive_column_is_no_feature():
         ([np.nan] * 200, "no value at all: 'extra'"),
         ([f"person {k}" for k in range(200)], "an identifier or free text): 'extra'"),
         (range(200), "numbers of the rows: 'extra'"),
+        (np.random.default_rng(0).permutation(600)[:200], "given out rather than measured (an identifier): 'extra'"),
+        (np.random.default_rng(0).permutation(600)[:200] + 0.0, "rather than measured (an identifier): 'extra'"),
+        (np.random.default_rng(0).integers(10**9, 10**10, 200), "rather than measured (an identifier): 'extra'"),
+        (np.random.default_rng(0).integers(2**62, size=200), "rather than measured (an identifier): 'extra'"),
         ([[k] for k in range(200)], "neither numbers nor labels: 'extra'"),
     ],
 )
@@ -121,6 +126,162 @@ def test_classes_and_positive_label():
     assert three.pos_label is None
 
 
+def test_a_favourable_class_is_assumed_or_named():
+    assert prepared(people()).assumed_positive
+    assert not prepared(people(), pos_label="low").assumed_positive
+    three = people(income=["a", "b", "c", "b"] * 50)
+    assert not prepared(three).assumed_positive  # all classes count alike: nothing is assumed
+    named = prepared(three, pos_label="b")
+    assert (named.pos_label, named.fairness, named.assumed_positive) == ("b", "tpr_gap", False)
+
+
+@pytest.mark.parametrize(
+    ("fairness", "metric"),
+    [
+        ("equal_opportunity", "tpr_gap"),
+        ("equalized_odds", "equalized_odds_gap"),
+        ("demographic_parity", "demographic_parity_gap"),
+        ("calibration", "calibration_gap"),
+    ],
+)
+def test_each_definition_has_its_metric(fairness, metric):
+    assert prepared(people(), fairness=fairness).fairness == metric
+
+
+def test_unknown_definition_is_refused():
+    with pytest.raises(ValueError, match="fairness must be one of"):
+        prepared(people(), fairness="equality")
+    with pytest.raises(ValueError, match="name it with pos_label"):
+        prepared(people(income=["a", "b", "c", "b"] * 50), fairness="calibration")
+
+
+def test_measured_numbers_are_no_identifiers():
+    rng = np.random.default_rng(3)
+    for _ in range(100):
+        n = int(rng.integers(60, 5000))
+        scale = 10 ** rng.uniform(1, 7)
+        for values in (
+            rng.normal(0, scale, n).round(),
+            rng.exponential(scale, n).round(),
+            rng.integers(int(scale) + 2, size=n),
+            np.exp(rng.normal(10, rng.uniform(0.1, 2), n)).round(),
+        ):
+            assert not given_out(pd.Series(values))
+
+
+def test_numbers_given_out_are_identifiers():
+    rng = np.random.default_rng(3)
+    ids = rng.permutation(20_000)[:2000]
+    assert given_out(pd.Series(ids))
+    assert given_out(pd.Series(np.append(ids, 10**9)))  # an outlier does not hide them
+    assert given_out(pd.Series(np.append(ids, ids[:5])))  # nor do a few rows that came twice
+    assert not given_out(pd.Series(rng.integers(20_000, size=2000)))  # the same range with chance: measured
+    assert prepared(people(2000, number=ids)).left_out == {"number": GIVEN_NUMBERS}
+
+
+def test_dropped_columns_are_no_features():
+    table = prepared(people(extra=1.5), drop="job")
+    assert list(table.X) == ["age"]
+    assert table.roles == {"income": "target", "sex": "sensitive", "job": "dropped"}
+    assert table.left_out == {"extra": "the same value in every row"}
+    assert "job" in table.raw
+    assert list(prepared(people(), drop=["sex", "job"], keep_sensitive=True).X) == ["age"]
+
+
+def test_only_allowed_features_are_used():
+    assert list(prepared(people(), features=["job"]).X) == ["job"]
+    assert list(prepared(people(), features=["job", "sex"], keep_sensitive=True).X) == ["job", "sex"]
+    with pytest.raises(ValueError, match=r"features names 'sex', whose role is 'sensitive'.* Set keep_sensitive"):
+        prepared(people(), features=["job", "sex"])
+    with pytest.raises(ValueError, match="features must name at least one column"):
+        prepared(people(), features=[])
+
+
+def test_decisions_are_kept_but_no_features():
+    frame = people(says=["low", "high"] * 100)
+    table = prepared(frame, decisions=["says"])
+    assert "says" not in table.X
+    assert "says" in table.raw
+    alone = prepared(frame[["says", "sex", "income"]], decisions="says")
+    assert alone.X.shape == (200, 0)
+    assert alone.notes[-1].startswith("No column is left to predict from")
+
+
+def test_weights_are_read_and_checked():
+    rng = np.random.default_rng(0)
+    weight = rng.uniform(0, 9, 200)
+    weight[:3] = np.nan
+    table = prepared(people(w=weight), weights="w")
+    assert np.array_equal(table.weight, weight[3:])
+    assert "w" not in table.X
+    assert "3 rows without target, sensitive value or weight left out." in table.notes
+    assert prepared(people()).weight is None
+    for wrong, message in (
+        (["heavy"] * 200, "'w' must hold numbers; its first value is 'heavy'"),
+        ([-1.0] + [1.0] * 199, "it goes from -1 to 1"),
+        ([0.0] * 200, "that are not all 0"),
+        ([np.inf] + [1.0] * 199, "to inf"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            prepared(people(w=wrong), weights="w")
+
+
+def test_control_columns_become_strata():
+    frame = people(code=np.arange(200) % 3, many=[f"town {k % 60}" for k in range(200)])
+    frame.loc[:3, "age"] = np.nan
+    table = prepared(frame, control=["age", "code", "job"])
+    assert list(table.control) == ["age", "code", "job"]
+    assert table.control["age"].nunique() == 5  # quarters, and the missing ones
+    assert (table.control["age"] == MISSING).sum() == 4
+    assert set(table.control["code"]) == {"0", "1", "2"}
+    assert {"age", "code", "job"} <= set(table.X)
+    assert "Control 'age' is cut into 4 ranges of about equal numbers of rows." in table.notes
+    with pytest.raises(ValueError, match="'many' has 60 different values"):
+        prepared(frame, control="many")
+    mostly_zero = prepared(people(gain=[0.0] * 180 + list(range(1, 21))), control="gain")
+    assert set(mostly_zero.control["gain"]) == {"0", "not 0"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"weights": "income"}, "'income' cannot be target and weights at once"),
+        ({"person": "sex"}, "'sex' cannot be sensitive and person at once"),
+        ({"weights": "age", "person": "age"}, "'age' cannot be weights and person at once"),
+        ({"control": "sex"}, "'sex' cannot be sensitive and control at once"),
+        ({"drop": "income"}, "drop names 'income', the target"),
+        ({"drop": ["age", "age"]}, "drop names a column twice"),
+        ({"decisions": ["ages"]}, r"no column 'ages'\. Did you mean 'age'"),
+        ({"features": ["age"], "drop": ["age"]}, "features names 'age', whose role is 'dropped'"),
+        ({"person": "job"}, "has rows of 3 different values of 'job' only"),
+    ],
+)
+def test_contradicting_roles_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        prepared(people(), **arguments)
+
+
+def test_persons_are_numbered():
+    names = pd.Series([f"p{k // 2}" for k in range(200)], dtype=object)
+    names[:4] = None  # a row without a name is a person of its own
+    table = prepared(people(name=names), person="name")
+    assert "name" not in table.X
+    assert len(np.unique(table.person)) == 4 + 98
+    assert (table.person[4::2] == table.person[5::2]).all()
+
+
+def test_a_number_as_target_is_told_how_to_cut():
+    frame = people(income=np.arange(200) * 10.0)
+    with pytest.raises(ValueError, match="It looks like a number: cut it at a threshold first") as refused:
+        prepared(frame)
+    advice = str(refused.value).split("for example ")[1].split(", or into equal parts, ")
+    for line in (advice[0], advice[1].rstrip(".")):
+        cut = frame.copy()
+        exec(line, {"pd": pd}, {"frame": cut})
+        assert len(prepared(cut).classes) in (2, 4)
+    assert prepared(people(income=np.arange(200) % 7 * 0.5)).classes == (0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0)
+
+
 @pytest.mark.parametrize(
     ("frame", "message"),
     [
@@ -178,3 +339,32 @@ def test_folds_part_the_rows_by_class():
     for fit, valid in parts:
         assert not set(fit) & set(valid)
         assert (y[valid] == "rare").sum() == 2
+
+
+def rows_of_persons(seed=0, n_persons=400):
+    """Persons with one to nine rows; a rare class and unequal groups."""
+    rng = np.random.default_rng(seed)
+    person = np.repeat(rng.permutation(n_persons) + 7, rng.integers(1, 10, n_persons))
+    groups = (person % 5 == 0).astype(int)  # a person has one group
+    y = rng.choice(["a", "b"], len(person), p=[0.93, 0.07])
+    shuffled = rng.permutation(len(person))
+    return y[shuffled], groups[shuffled], person[shuffled]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_person_is_on_one_side(seed):
+    y, groups, person = rows_of_persons(seed)
+    train, test = hold_out(y, groups, 0.3, np.random.default_rng(seed), person=person)
+    assert sorted([*train, *test]) == list(range(len(y)))
+    assert not set(person[train]) & set(person[test])
+    assert abs(len(test) / len(y) - 0.3) < 0.03
+    for part in (y == "b", groups == 1):
+        assert abs(part[test].sum() / part.sum() - 0.3) < 0.1
+    folds = validation_folds(y[train], groups[train], 3, np.random.default_rng(seed), person=person[train])
+    assert sorted(np.concatenate([valid for _, valid in folds])) == list(range(len(train)))
+    for fit, valid in folds:
+        assert not set(person[train][fit]) & set(person[train][valid])
+        assert abs(len(valid) / len(train) - 1 / 3) < 0.03
+    # without being told, the same rows part nearly every person
+    train, test = hold_out(y, groups, 0.3, np.random.default_rng(seed))
+    assert len(set(person[train]) & set(person[test])) > 100
