@@ -5,6 +5,7 @@ process that has imported what they need, because imports take longer than most 
 """
 
 import gzip
+import hashlib
 import json
 import os
 import random
@@ -204,6 +205,26 @@ def test_what_can_be_audited_cannot_break_the_report(tmp_path):
     json.loads((tmp_path / "odd.json").read_text(encoding="utf-8"))
     document = json.loads((tmp_path / "piped.json").read_text(encoding="utf-8"))
     assert document["best"] == "leace"
+
+
+def test_tables_from_elsewhere_are_audited(tmp_path):
+    """Standard input, a query, and a table without names: the digest is of what was read, and notes are told."""
+    with sqlite3.connect(tmp_path / "people.db") as connection:
+        connection.execute("CREATE TABLE people (target INTEGER, grp TEXT, x INTEGER)")
+        connection.executemany("INSERT INTO people VALUES (?, ?, ?)", [row.split(",") for row in ROWS.split()])
+    connection.close()
+    piped = re.sub(r"(?m),(\d+)$", r";\1,5", re.sub(r"(?m)^(\d),", r"\1;", ROWS)).encode("utf-16")
+    roles = ("--target", "column_1", "--sensitive", "column_2", *ROLES[4:])
+    cases = {
+        "piped": (["-", *roles, "--no-header", "--json", "piped.json"], piped),
+        "query": (["people.db::SELECT target, grp AS 'group', x FROM people", *ROLES, "--json", "query.json"], b""),
+    }
+    for name, (code, _, err) in audit_all(tmp_path, cases).items():
+        assert code == 0, (name, err)
+    document = json.loads((tmp_path / "piped.json").read_text(encoding="utf-8"))
+    assert document["settings"]["file_sha256"] == hashlib.sha256(piped).hexdigest()
+    assert "Read as numbers with a decimal comma ('0,5' is 0.5): 'column_3'." in document["notes"]
+    assert "--no-header" in document["command"]
 
 
 def test_the_module_runs_as_a_command(tmp_path):

@@ -65,9 +65,9 @@ class _NumberColumn:
         if formula:
             return
         self.codes, values = pd.factorize(column)
-        self.texts = [str(value).strip() for value in values]
-        self.unit, self.bare = _without_unit(self.texts)
-        bare = pd.Series(self.bare, dtype=object).astype("str")
+        self.texts = pd.Series(values).astype("str").str.strip()
+        self.unit, bare = _without_unit(self.texts)
+        self.bare = bare
         is_comma = bare.str.fullmatch(_COMMA).to_numpy(bool)
         is_point = bare.str.fullmatch(_POINT).to_numpy(bool)
         if not self.unit and bare.str.fullmatch(_PLAIN).all():
@@ -83,7 +83,8 @@ class _NumberColumn:
         counts = np.bincount(self.codes[self.codes >= 0], minlength=len(self.texts))
         self.mostly = counts[fits].sum() >= _MOSTLY * counts.sum()
         shown = ~fits if not fits.all() else bare.str.contains("[.,]").to_numpy(bool)
-        self.example = self.texts[int(shown.argmax())]
+        self.place = int(shown.argmax())
+        self.example = self.texts[self.place]
         self.n_unfit = int(counts[~fits].sum())
 
     @classmethod
@@ -105,13 +106,15 @@ class _NumberColumn:
     def numbers(self) -> pd.Series:
         """Return the column as numbers."""
         grouping = f"[.{_GROUPS}]" if self.notation == "comma" else f"[,{_GROUPS}]"
-        plain = pd.Series(self.bare, dtype=object).astype("str").str.replace(grouping, "", regex=True)
+        plain = self.bare
+        if plain.str.contains(grouping).any():
+            plain = plain.str.replace(grouping, "", regex=True)
         if self.notation == "comma":
             plain = plain.str.replace(",", ".", regex=False)
         values = pd.to_numeric(plain).to_numpy()
         if (self.codes < 0).any():
             values = np.append(values.astype(np.float64), np.nan)
-        self.value = values[self.texts.index(self.example)]
+        self.value = values[self.place]
         return pd.Series(values[self.codes], index=self.index, name=self.name)
 
 
@@ -122,14 +125,14 @@ def _is_number(text: str) -> bool:
     return found is not None and bool(_NUMBER.fullmatch(found[1] + found[3]))
 
 
-def _without_unit(texts: list[str]) -> tuple[str, list[str]]:
+def _without_unit(texts: pd.Series) -> tuple[str, pd.Series]:
     """Return the sign of money or percent that all values have, and the values without it."""
     unit = next((sign for sign in texts[0] if sign in _UNIT_SIGNS), "")
     if not unit:
         return "", texts
     parts = [_UNIT.fullmatch(text) for text in texts]
     if all(part is not None and part[2] + part[4] == unit and not (part[1] and part[3][0] in "+-") for part in parts):
-        return unit, [part[1] + part[3] for part in parts if part is not None]
+        return unit, pd.Series([part[1] + part[3] for part in parts if part is not None]).astype("str")
     return "", texts
 
 
