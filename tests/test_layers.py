@@ -34,6 +34,7 @@ FLOORS = {
     "table_files": 4,
     "table_audit": 5,
     "cli": 5,
+    "_cli_options": 5,
 }
 
 
