@@ -47,6 +47,8 @@ from skfairdp.table_audit._train_and_attack import (
     train_and_attack,
 )
 
+#: Columns to predict from at most: an eraser of more would take hours.
+MAX_FEATURES = 1000
 _ATTACK_COST = 6.0  # time of an attack on a representation, relative to a logistic regression
 #: Cells of the training table from which further processes gain more time than their start costs.
 _WORTH_PROCESSES = 40_000
@@ -292,7 +294,7 @@ class AuditRun:
         sensitive = self.table.sensitive
         steps: list[tuple[float, str]] = []
         calls: list[tuple] = []
-        if self.table.X.shape[1]:
+        if 0 < self.table.X.shape[1] <= MAX_FEATURES:
             fitted_on = self.train if len(self.train) else self.attacked
             prepared = self.table.preprocessor().fit(self.table.X.iloc[fitted_on])
             X = prepared.transform(self.table.X.iloc[self.attacked])

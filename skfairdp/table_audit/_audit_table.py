@@ -6,7 +6,7 @@ from typing import Any
 
 from skfairdp._validation import check_count, check_delta, check_epsilon, check_number, check_option
 from skfairdp.random import RandomState, random_stream
-from skfairdp.table_audit._audit_run import AuditRun
+from skfairdp.table_audit._audit_run import MAX_FEATURES, AuditRun
 from skfairdp.table_audit._chosen_method import score_to_choose_by
 from skfairdp.table_audit._existing_decisions import ask_fitted_model, name_decision_columns, read_decisions
 from skfairdp.table_audit._methods_compared import METHODS, Setting, choose_methods
@@ -42,7 +42,7 @@ def audit_table(
     n_splits: int = 3,
     n_repeats: int | None = None,
     n_train_rows: int = 100_000,
-    n_search_rows: int = 10_000,
+    n_search_rows: int = 20_000,
     n_probe_rows: int = 3000,
     random_state: RandomState = None,
     n_jobs: int | None = None,
@@ -105,7 +105,7 @@ def audit_table(
         Folds of the cross-validation by which methods are chosen.
     n_repeats : int or None, default=None
         How often it is repeated with other folds; None is twice below 5,000 rows, and once from there on.
-    n_train_rows, n_search_rows : int, default=100_000 and 10_000
+    n_train_rows, n_search_rows : int, default=100_000 and 20_000
         Rows that models are trained on, and that methods are chosen by, at most: samples with the same shares of
         classes and groups. All test rows are judged.
     n_probe_rows : int, default=3000
@@ -182,6 +182,11 @@ def audit_table(
     )
     if not table.X.shape[1]:
         chosen = []
+    if chosen and table.X.shape[1] > MAX_FEATURES:
+        raise ValueError(
+            f"the table has {table.X.shape[1]:,} columns to predict from; an audit trains on up to {MAX_FEATURES:,}. "
+            "Choose some with features (--features), or judge existing decisions alone with methods='none'."
+        )
     systems = [read_decisions(table, one, score_threshold) for one in columns]
     systems += [ask_fitted_model(table, name, model) for name, model in fitted.items()]
     unable = [method.name for method in chosen if fairness not in method.definitions]
