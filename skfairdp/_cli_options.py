@@ -13,7 +13,8 @@ exit codes:
   130  interrupted; no half-written file is left
 """
 
-_METHODS = (
+#: The methods of an audit: those that are compared by default, then the others.
+METHODS_SHOWN = (
     "logistic, trees, fair trees, fair private trees, federate, leace, pate; unconstrained, noise, adversarial, inlp, "
     "fairlearn, threshold optimizer, private threshold optimizer"
 )
@@ -98,7 +99,7 @@ def _add_audit(commands: Any) -> None:
         default="equal_opportunity",
         help="what is compared between groups (default: %(default)s, true positive rates)",
     )
-    how.add_argument("--methods", metavar="NAMES", help=f"with commas: all, none, or some of {_METHODS}")
+    how.add_argument("--methods", metavar="NAMES", help=f"with commas: all, none, or some of {METHODS_SHOWN}")
     how.add_argument("--epsilon", type=float, default=8.0, help="what private methods may spend (default: 8)")
     how.add_argument("--delta", type=float, default=1e-5, help="of methods that need one (default: 1e-5)")
     how.add_argument(

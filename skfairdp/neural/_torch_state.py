@@ -89,8 +89,9 @@ def limit_threads(n_threads: int = 1) -> Iterator[None]:
     with _lock:
         if _blocks_inside == 0:
             _threads_before = torch.get_num_threads()
-            if _threads_before != n_threads:
-                torch.set_num_threads(n_threads)
+            # Said even if it is so already: where threadpoolctl has set OpenMP to one thread behind torch's back, torch
+            # tells 1 and still starts its threads anew for every small product, which takes hundreds of times as long.
+            torch.set_num_threads(n_threads)
         _blocks_inside += 1
     try:
         yield

@@ -441,7 +441,8 @@ def _privacy_figures(protects: str, model: Any, guarantees: list[PrivacyGuarante
 def _call_with_number(number: int, function: Any, *arguments: Any) -> tuple[int, Any]:
     """Call a function in a worker, and tell which call it was: results come in the order in which they are ready.
 
-    OpenMP gets one thread: on a busy machine, the threads of boosted trees wait for each other for minutes.
+    It gets one thread: on a busy machine, the threads of boosted trees and of matrix products wait for each other for
+    minutes.
     """
-    with threadpool_limits(1, user_api="openmp"):
+    with threadpool_limits(1):
         return number, function(*arguments)

@@ -113,7 +113,7 @@ def audit_table(
     random_state : int, Generator, SeedSequence, RandomState or None, default=None
         Of splits, training and noise. None draws a seed, which the result tells.
     n_jobs : int or None, default=None
-        Number of processes, in each of which OpenMP has one thread; None takes all processors where that saves time.
+        Number of processes, with one thread each; None takes all processors where that saves time.
     verbose : bool, default=True
         Whether to tell progress, with the time left, on standard error.
 

@@ -55,3 +55,12 @@ def test_devices_in_every_form(device):
 def test_unknown_device_is_named(device):
     with pytest.raises(ValueError, match="device must be 'auto'"):
         resolve_device(device)
+
+
+def test_one_thread_is_said_even_if_torch_tells_it(monkeypatch):
+    """threadpoolctl sets OpenMP behind torch's back: torch then tells one thread, and starts new ones all the same."""
+    said = []
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
+    monkeypatch.setattr(torch, "set_num_threads", said.append)
+    with limit_threads(1):
+        assert said == [1]

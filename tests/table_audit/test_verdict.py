@@ -235,12 +235,10 @@ def test_validation_and_test_costs_are_told_apart():
     result = with_figures(result, "fair trees", validation_accuracy=0.853)
     text = words(result)
     assert "It costs 1.7 points of accuracy" in text
-    assert "within 1.0 point of the best accuracy. There fair trees is 0.4 points behind the best, trees" in text
-    assert "(85.3% against 85.7%); the cost above is that of the rows" in text
-    far = with_figures(result, "fair trees", validation_accuracy=0.84)
-    assert "is 1.7 points behind the best, trees (84.0% against 85.7%, more than that, but within the doubt" in words(
-        far
-    )
+    assert "within 1.0 point of the accuracy of the reference model trees" in text
+    assert "There fair trees is 0.4 points behind the reference model trees (85.3% against 85.7%)" in text
+    better = with_figures(result, "fair trees", validation_accuracy=0.86)
+    assert "There fair trees is 0.3 points ahead of the reference model trees" in words(better)
 
 
 def test_cost_has_an_interval():
