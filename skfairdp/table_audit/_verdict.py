@@ -393,6 +393,8 @@ def _threshold(result: "TableAudit") -> str:
     name = f"validation_{measure}"
     words = measure.replace("_", " ")
     behind = float(table.loc[result.reference, name] - table.loc[result.best, name])
+    if math.isnan(behind):
+        return ""
     there = f"{points(abs(behind))} {'behind' if behind > 0 else 'ahead of'} {called(result, result.reference)}"
     return (
         f"The choice was made on validation rows: the narrowest gap, surely narrower by one standard error, within "

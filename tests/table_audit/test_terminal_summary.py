@@ -51,7 +51,8 @@ def test_a_label_cannot_move_the_cursor():
     assert epsilon_text(8.0, 1e-5) == "8 (1e-05)"
 
 
-def test_summary_has_verdict_checks_table_and_steps():
+def test_summary_has_verdict_checks_table_and_steps(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
     result = made_audit(systems=("decision",), checks=(TWINS, LEAKY), assumed=True)
     text = " ".join(result.to_text().split())
     parts = [
