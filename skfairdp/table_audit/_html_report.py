@@ -34,6 +34,8 @@ from skfairdp.table_audit._terminal_summary import spoken_duration
 if TYPE_CHECKING:
     from skfairdp.table_audit._table_audit import TableAudit
 
+#: Rates of crossed groups, steadied by what the single columns say.
+_STEADIED = ("steadied", "steadied_lower", "steadied_upper")
 _STRATA_NAMES = {
     "method": "Method",
     "gap": "Gap within strata",
@@ -146,11 +148,14 @@ def _rates_table(rates: pd.DataFrame, positive: Any) -> tuple[list[str], dict[tu
     kinds = sorted(dict.fromkeys(zip(shown["rate"], shown["class"])), key=lambda kind: order[kind[0]])
     names = {kind: _column_name(*kind, positive) for kind in kinds}
     rows: dict[tuple[str, str], dict[str, Any]] = {}
-    for method, group, rate, label, value, trials, lower, upper in shown[
-        ["method", "group", "rate", "class", "value", "trials", "lower", "upper"]
+    columns = ["method", "group", "rate", "class", "value", "trials", "lower", "upper"]
+    for method, group, rate, label, value, trials, lower, upper, *steadied in shown[
+        [*columns, *(name for name in _STEADIED if name in shown)]
     ].itertuples(index=False):
         cells = rows.setdefault((str(method), str(group)), {})
-        cells[names[rate, label]] = _cell(value, lower, upper, trials)
+        cells[names[rate, label]] = cell = _cell(value, lower, upper, trials)
+        if steadied and not math.isnan(steadied[0]):
+            cell["more"] += f" steadied: {percent(steadied[0])} ({span(*steadied[1:])})"
         if rate == "accuracy":
             cells["rows"] = round(trials)
     return list(dict.fromkeys(names.values())), rows

@@ -17,6 +17,7 @@ from skfairdp.metrics import (
     estimate_selection_ratio,
     group_rates,
     proportion_bounds,
+    shrunken_rates,
     worst_group_accuracy,
 )
 from skfairdp.table_audit._prepared_table import PreparedTable
@@ -212,8 +213,26 @@ def rates_of(table: PreparedTable, answers: Answers, seed: int) -> pd.DataFrame:
         rates = rates.drop(columns=list(frame))
         rates.insert(0, "group", groups)
         rates.insert(0, "attribute", attribute)
-        frames.append(rates)
+        frames.append(_with_steadied_rates(table, answers, frame, rates))
     return pd.concat(frames, ignore_index=True)
+
+
+def _with_steadied_rates(
+    table: PreparedTable, answers: Answers, frame: pd.DataFrame, rates: pd.DataFrame
+) -> pd.DataFrame:
+    """Add what the rates of crossed groups, which are small, are by what the single columns say of them."""
+    names = ["steadied", "steadied_lower", "steadied_upper"]
+    rates = rates.assign(**dict.fromkeys(names, math.nan))
+    if frame.shape[1] == 1 or table.pos_label is None:
+        return rates
+    known = {"labels": list(table.classes), **_known(table, answers.rows, frame)}
+    for rate in dict.fromkeys(rates["rate"]):
+        positive = {} if rate == "accuracy" else {"pos_label": table.pos_label}
+        found = shrunken_rates(rate, table.y[answers.rows], answers.predicted, **positive, **known)
+        found.index = [_group_name(group) for group in found.index]
+        here = (rates["rate"] == rate) & ((rates["class"] == table.pos_label) | (rate == "accuracy"))
+        rates.loc[here, names] = found.reindex(rates.loc[here, "group"])[["value", "lower", "upper"]].to_numpy()
+    return rates
 
 
 def calibration_of(table: PreparedTable, answers: Answers) -> pd.DataFrame:

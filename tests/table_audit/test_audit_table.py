@@ -429,7 +429,14 @@ def test_sensitive_columns_are_crossed():
     result = audit(frame, sensitive=["group", "region"])
     assert set(result.group_rates["attribute"]) == {"group", "region", "group x region"}
     assert set(result.leakage["attribute"]) == {"group", "region", "group x region"}
-    assert result.group_rates.query("attribute == 'group x region'")["group"].nunique() == 4
+    crossed = result.group_rates.query("attribute == 'group x region'")
+    assert crossed["group"].nunique() == 4
+    # Small groups are steadied by what the single columns say: their rates lie closer together.
+    mine = crossed.query("rate == 'tpr' and `class` == 1")
+    assert np.ptp(mine["steadied"]) < np.ptp(mine["value"])
+    assert (mine["steadied_upper"] - mine["steadied_lower"]).mean() < (mine["upper"] - mine["lower"]).mean()
+    assert result.group_rates.query("attribute == 'group'")["steadied"].isna().all()
+    assert "steadied:" in result.to_html()
     crossed = result.leakage.query("method == 'leace' and attribute == 'group x region' and attacker == 'strongest'")
     assert result.table.loc["leace", "leakage"] == crossed["accuracy"].item()
 
