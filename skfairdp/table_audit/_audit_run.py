@@ -111,7 +111,6 @@ class AuditRun:
         y, generator = self.table.y, self.stream.generator
         groups = check_sensitive_features(self.table.sensitive, len(y), intersection=True).indices[:, 0]
         self.train, self.test = hold_out(y, groups, test_size, generator, self.table.person)
-        self.n_not_held_out = len(self.train)
         self.train = self._sample(self.train, groups, n_train_rows, "Models are trained on")
         self.searched = self._sample(self.train, groups, n_search_rows, "Methods are chosen by")
         if n_repeats is None:  # chance decides more where rows are few, and there repeats are cheap
@@ -198,18 +197,19 @@ class AuditRun:
         """
         steps, calls, owners = [], [], []
         models: dict[str, list[Any]] = {}
+        part = self.table.take(self.searched)  # a process is sent no more than it needs
         for family in self._families():
             method, adapts = family[0], self._adapts(family)
             models[method.name] = [self._model(method, params) for params in method.candidates(self.setting)]
             for number, model in enumerate(models[method.name]):
                 for folds in self.folds:
                     steps.append((method.cost * len(folds), f"{method.name}: tried candidate {number + 1}"))
-                    rows = (self.table, self.searched, folds)
-                    calls.append((predict_out_of_fold, model, *rows, method.needs_groups, adapts))
+                    calls.append((predict_out_of_fold, model, part, folds, method.needs_groups, adapts))
                     owners.append((family, number))
         tried_by: dict[str, list[list[Predictions]]] = {method.name: [] for method in self.methods}
         for (family, number), found in zip(owners, self._run(steps, calls, progress)):
             for method, predictions in zip(family, found):
+                predictions.answers = predictions.answers.about(self.searched)
                 if number == len(tried_by[method.name]):
                     tried_by[method.name].append([])
                 tried_by[method.name][number].append(predictions)
@@ -310,14 +310,17 @@ class AuditRun:
                 X = columns_of_model(system.model, self.table, self.attacked, name)
                 calls.append((attack_model, system.model, X, sensitive.iloc[self.attacked], seed))
         families = [family for family in self._families() if family[0].name in self.chosen_models]
+        self.used = np.union1d(self.train, self.test)
+        part = self.table.take(self.used)  # a process is sent no more than it needs
+        rows = tuple(np.searchsorted(self.used, these) for these in (self.train, self.test, self.attacked))
         for family in families:
             method = family[0]
             steps.append((method.cost + _ATTACK_COST * len(family), f"{method.name}: measured and attacked"))
             # Scores of released answers are a further release, and tell nothing that the answers do not.
             with_scores = self.table.fairness == "calibration_gap" or method.protects in ("nothing", "")
-            model, rows = self.chosen_models[method.name], (self.train, self.test, self.attacked)
+            model = self.chosen_models[method.name]
             how = (method.needs_groups, with_scores and len(family) == 1, self._adapts(family))
-            calls.append((train_and_attack, model, self.table, *rows, *how, seed))
+            calls.append((train_and_attack, model, part, *rows, *how, seed))
         results = self._run(steps, calls, progress)
         self.attacks = dict(zip(names, results))
         for family, outcomes in zip(families, results[len(names) :]):
@@ -331,7 +334,7 @@ class AuditRun:
         if trained.failure is not None:
             self._leave_out(name, trained.failure)
             return
-        self.answers[name], self.attacks[name] = trained.answers, attacked
+        self.answers[name], self.attacks[name] = trained.answers.about(self.used), attacked
         self.models[name], self.seconds[name] = trained.model, trained.seconds
         self.notes += [f"{name}: {finding}" for finding in [*trained.findings, *attacked.findings]]
 

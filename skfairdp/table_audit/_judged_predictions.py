@@ -47,6 +47,10 @@ class Answers:
     predicted: np.ndarray
     scores: np.ndarray | None = None
 
+    def about(self, rows: np.ndarray) -> "Answers":
+        """Return the same answers with rows of the whole table, of which these were a part."""
+        return Answers(rows[self.rows], self.predicted, self.scores)
+
     def among(self, rows: np.ndarray) -> "Answers":
         """Return the answers about those of the given rows that were answered."""
         kept = np.isin(self.rows, rows)

@@ -1,7 +1,7 @@
 """Turn a table as it comes into features, target and groups, say what was done to it, and divide its rows."""
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -89,6 +89,19 @@ class PreparedTable:
     person: np.ndarray | None = None
     roles: dict[str, str] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
+
+    def take(self, rows: np.ndarray) -> "PreparedTable":
+        """Return some of the rows, for models that look at features, groups and labels alone: ``raw`` is left out."""
+        return replace(
+            self,
+            X=self.X.iloc[rows],
+            y=self.y[rows],
+            sensitive=self.sensitive.iloc[rows],
+            raw=self.raw.iloc[:0],
+            weight=None if self.weight is None else self.weight[rows],
+            control=None if self.control is None else self.control.iloc[rows],
+            person=None if self.person is None else self.person[rows],
+        )
 
     def preprocessor(self) -> ColumnTransformer:
         """Return an unfitted transformer of ``X`` into numbers; it learns from training rows only."""

@@ -140,7 +140,6 @@ Adapt = Callable[[Any], None] | None
 def predict_out_of_fold(
     model: Any,
     table: PreparedTable,
-    rows: np.ndarray,
     folds: list[tuple[np.ndarray, np.ndarray]],
     needs_groups: bool,
     adapts: Sequence[Adapt],
@@ -152,11 +151,9 @@ def predict_out_of_fold(
     model : estimator
         Unfitted, and it stays so.
     table : PreparedTable
-        The table.
-    rows : ndarray
-        Positions of the rows in the table.
+        The rows.
     folds : list of (ndarray, ndarray)
-        Training and validation rows, as positions in ``rows``.
+        Training and validation rows.
     needs_groups : bool
         Whether the model must be told the groups.
     adapts : sequence of callable or None
@@ -165,27 +162,29 @@ def predict_out_of_fold(
     Returns
     -------
     list of Predictions
-        For each of ``adapts``: about all of ``rows``, and no model.
+        For each of ``adapts``: about all rows, and no model.
     """
     results = [Predictions() for _ in adapts]
-    predicted = [np.empty(len(rows), dtype=table.y.dtype) for _ in adapts]
-    scores = [np.full(len(rows), np.nan) for _ in adapts]
+    predicted = [np.empty(len(table.y), dtype=table.y.dtype) for _ in adapts]
+    scores = [np.full(len(table.y), np.nan) for _ in adapts]
     with warnings.catch_warnings():
         for category in FINDINGS:  # they are about models that are thrown away
             warnings.simplefilter("ignore", category)
         for fit, valid in folds:
             started = time.perf_counter()
             with _failure_noted(results):
-                trained = _fit(clone(model), table, rows[fit], needs_groups)
+                trained = _fit(clone(model), table, fit, needs_groups)
             for k, adapt in enumerate(adapts):
                 with _failure_noted(results[k : k + 1]):
                     if results[k].failure is None:
-                        found = _answers_of(trained, table, rows[valid], needs_groups, _about_scores(table), adapt)
+                        found = _answers_of(trained, table, valid, needs_groups, _about_scores(table), adapt)
                         predicted[k][valid] = found.predicted
                         scores[k][valid] = np.nan if found.scores is None else found.scores
                 results[k].seconds += time.perf_counter() - started
     for k, result in enumerate(results):
-        result.answers = Answers(rows, predicted[k], scores[k] if np.isfinite(scores[k]).all() else None)
+        result.answers = Answers(
+            np.arange(len(table.y)), predicted[k], scores[k] if np.isfinite(scores[k]).all() else None
+        )
     return results
 
 

@@ -621,7 +621,9 @@ def test_thousands_of_columns_are_refused_for_training():
     rng = np.random.default_rng(0)
     many = pd.DataFrame(rng.normal(size=(100, 1100)), columns=[f"c{j}" for j in range(1100)])
     frame = pd.concat([biased(100)[["target", "group"]], many], axis=1)
-    with pytest.raises(ValueError, match=r"1,100 columns to predict from; an audit trains on up to 1,000\. Choose some"):
+    with pytest.raises(
+        ValueError, match=r"1,100 columns to predict from; an audit trains on up to 1,000\. Choose some"
+    ):
         audit(frame)
     assert list(audit(frame.assign(said=frame["target"]), "none", predictions="said").table.index) == ["said"]
 
