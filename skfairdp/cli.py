@@ -70,7 +70,8 @@ def _audit(chosen: argparse.Namespace) -> int:
     if named is None and models:
         named = method_names()
     for condition in conditions:
-        condition.check_method([*predictions, *scores, *models, *(method_names() if named is None else named)])
+        judged = [*predictions, *scores, *models, *(method_names() if named is None else named)]
+        condition.check_before(judged, chosen.fairness, bool(chosen.control))
     methods: Any = named
     if models:
         methods = [name for name in named or [] if name != "none"]

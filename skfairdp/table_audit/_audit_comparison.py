@@ -128,6 +128,16 @@ def compare_audits(a: Any, b: Any) -> AuditComparison:
     (0.0, [])
     """
     before, after = _document(a, "a"), _document(b, "b")
+    try:
+        return _compare_documents(before, after)
+    except (TypeError, KeyError, AttributeError, IndexError) as error:  # a document that somebody has changed
+        raise ValueError(
+            "the audits cannot be compared: one of them is not as an audit writes it "
+            f"({type(error).__name__}: {error})."
+        ) from None
+
+
+def _compare_documents(before: dict[str, Any], after: dict[str, Any]) -> AuditComparison:
     _check_comparable(before, after)
     fairness = before["fairness"]
     rows = [{row["method"]: row for row in document["table"]} for document in (before, after)]
@@ -177,12 +187,14 @@ def _document(audit: Any, name: str) -> dict[str, Any]:
 
 def _check_whole(document: Mapping[str, Any], name: str) -> None:
     """Refuse a document that was torn or written by hand, by the first thing that it lacks."""
-    fairness = check_choice(document["fairness"], list(FAIRNESS_WORDS), "fairness metric")
+    fairness = check_choice(str(document["fairness"]), list(FAIRNESS_WORDS), "fairness metric")
     figures = [f"{figure}{end}" for figure in (fairness, *_FIGURES) for end in _ENDS]
     for key, wanted in (("table", ["method", *figures]), ("group_rates", ["attribute", "group"])):
         rows = document[key]
         if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
             raise ValueError(f"{name} is not a whole audit: its {key} is no list of rows.")
+        if not rows:
+            raise ValueError(f"{name} is not a whole audit: its {key} is empty.")
         missing = next((column for row in rows for column in wanted if column not in row), None)
         if missing is not None:
             raise ValueError(f"{name} is not a whole audit: a row of its {key} lacks {missing}.")
@@ -234,6 +246,10 @@ def _changes(before: dict[str, Any], after: dict[str, Any], figures: tuple[str, 
     found: dict[str, float] = {}
     for name in figures:
         one, other = ([_number(row[f"{name}{end}"]) for end in _ENDS] for row in (before, after))
+        for value, lower, upper in (one, other):
+            if lower > upper or value < lower or value > upper:
+                found = f"{value:g}, outside of its interval {lower:g} to {upper:g}"
+                raise ValueError(f"the audits cannot be compared: {name} of {before['method']} is {found}.")
         found |= {f"{name}_before": one[0], f"{name}_after": other[0]}
         found |= dict(zip((f"{name}_change{end}" for end in _ENDS), difference_of_independent(one, other)))
     return found
@@ -277,6 +293,10 @@ def _remarks(before: dict[str, Any], after: dict[str, Any], rows: list[dict[str,
     digests = [document["settings"].get("file_sha256") for document in (before, after)]
     if digests[0] is not None and digests[0] == digests[1]:
         remarks.append("Both audits read the same file: what differs is chance or the settings, not the data.")
+    for setting in ("weights", "control", "person", "score_threshold"):
+        one, other = (document["settings"].get(setting) for document in (before, after))
+        if one != other:
+            remarks.append(f"The audits differ in {setting}: {one!r} in a, {other!r} in b.")
     for name, mine in zip(("a", "b"), rows):
         if alone := [method for method in mine if method not in common]:
             remarks.append(f"Only in {name}: {listed(alone)}.")

@@ -96,6 +96,7 @@ class AuditRun:
         self.answers = {s.name: Answers(s.rows, s.predicted, s.scores) for s in systems}
         self.attacks: dict[str, Attack] = {}
         self.models: dict[str, Any] = {s.name: s.model for s in systems if s.model is not None}
+        self.guarantees = {name: guarantees_of(model) for name, model in self.models.items()}
         self.seconds: dict[str, float] = {}
         self.candidates: dict[str, pd.DataFrame] = {}
         self.chosen_models: dict[str, Any] = {}
@@ -269,6 +270,7 @@ class AuditRun:
             [name for name in validation.index if by_name[name].is_own],
             [name for name in validation.index if by_name[name].is_reference],
             self.score,
+            len(self.searched),
         )
         repeats = {name: self.out_of_fold[name] for name in validation.index}
         for name in self.systems:
@@ -336,6 +338,7 @@ class AuditRun:
             return
         self.answers[name], self.attacks[name] = trained.answers.about(self.used), attacked
         self.models[name], self.seconds[name] = trained.model, trained.seconds
+        self.guarantees[name] = trained.guarantees
         self.notes += [f"{name}: {finding}" for finding in [*trained.findings, *attacked.findings]]
 
     def result(self, settings: dict[str, Any], checks: tuple[TableCheck, ...]) -> TableAudit:
@@ -362,10 +365,13 @@ class AuditRun:
             self.notes += [f"{name}: {finding}" for finding in undefined or findings]
             if answers.scores is not None:
                 calibration[name] = calibration_of(table, answers)
+            within: dict[str, float] = {}
             if table.control is not None:
                 strata[name] = strata_of(table, answers, seed)
+                ends = strata[name].iloc[0][["gap", "lower", "upper"]]
+                within = dict(zip([f"within_strata_gap{end}" for end in ("", "_lower", "_upper")], ends))
             model, method = self.models.get(name), by_name.get(name)
-            guarantees[name] = [] if model is None else guarantees_of(model)
+            guarantees[name] = self.guarantees.get(name, [])
             changes = zip(("change", "change_lower", "change_upper"), change)
             rows[name] = {
                 "kind": "system" if method is None else "reference" if _is_told_against(method) else "method",
@@ -374,6 +380,7 @@ class AuditRun:
                 **(validation.loc[name].to_dict() if name in validation.index else {}),
                 **figures,
                 **{f"{table.fairness}_{what}": value for what, value in changes},
+                **within,
                 **_attack_figures(self.attacks[name]),
                 **_privacy_figures("" if method is None else method.protects, model, guarantees[name]),
                 "needs_groups": method is not None and method.needs_groups,

@@ -8,7 +8,12 @@ from skfairdp._validation import check_count, check_delta, check_epsilon, check_
 from skfairdp.random import RandomState, random_stream
 from skfairdp.table_audit._audit_run import MAX_FEATURES, AuditRun
 from skfairdp.table_audit._chosen_method import score_to_choose_by
-from skfairdp.table_audit._existing_decisions import ask_fitted_model, name_decision_columns, read_decisions
+from skfairdp.table_audit._existing_decisions import (
+    ask_fitted_model,
+    check_missing_decisions,
+    name_decision_columns,
+    read_decisions,
+)
 from skfairdp.table_audit._methods_compared import METHODS, Setting, choose_methods
 from skfairdp.table_audit._prepared_table import prepare_table
 from skfairdp.table_audit._table_audit import TableAudit
@@ -134,7 +139,9 @@ def audit_table(
     method is that of the model if it were used as ``TableAudit.guarantees`` says.
 
     **Fairness.** Gaps are estimated as by :func:`~skfairdp.metrics.estimate_gap`: corrected for what chance adds to a
-    largest difference, with intervals that hold for all groups at once.
+    largest difference, with intervals that hold for all groups at once. Groups with fewer than thirty rows of what is
+    compared decide nothing, as long as two larger ones remain. Rows are taken as independent: where a person has
+    several, intervals are too narrow.
 
     Examples
     --------
@@ -214,7 +221,8 @@ def audit_table(
         group_columns(table),
         table.preprocessor(),
     )
-    checks = check_table(table, run.stream.generator)
+    checks = tuple(check for system in systems for check in check_missing_decisions(table, system))
+    checks += check_table(table, run.stream.generator)
     progress = Progress(run.work(), verbose)
     try:
         if chosen:

@@ -17,7 +17,12 @@ def score_to_choose_by(y: np.ndarray, n_classes: int) -> str:
 
 
 def choose_reference(
-    validation: pd.DataFrame, systems: Collection[str], own: Collection[str], references: Collection[str], score: str
+    validation: pd.DataFrame,
+    systems: Collection[str],
+    own: Collection[str],
+    references: Collection[str],
+    score: str,
+    n_rows: int,
 ) -> str:
     """Choose the model that all others are told against.
 
@@ -33,19 +38,23 @@ def choose_reference(
         Methods that are trained for accuracy alone.
     score : str
         The column by which the best of several is found.
+    n_rows : int
+        Rows that it was measured on.
 
     Returns
     -------
     str
         Of the first of these that is not empty: the system, the best of the user's own models, of the references, of
-        all methods.
+        all methods. The first of several stays, unless another is better by more than a standard error: so chance
+        does not decide which it is.
     """
     for system in systems:
         return system
     for names in (own, references, validation.index):
         known = validation.loc[validation.index.isin(list(names)), score]
         if len(known):
-            return str(known.idxmax())
+            error = float(np.sqrt(known.max() * (1 - known.max()) / n_rows))
+            return str(known.index[0] if known.iloc[0] >= known.max() - error else known.idxmax())
     raise ValueError("there is nothing to choose from.")
 
 

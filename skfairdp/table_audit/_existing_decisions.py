@@ -14,6 +14,10 @@ import pandas as pd
 
 from skfairdp._validation import check_number
 from skfairdp.table_audit._prepared_table import PreparedTable
+from skfairdp.table_audit._table_checks import TableCheck
+
+#: A difference of this size, in the share of a group that nothing was decided about, is named.
+_UNEVEN = 0.1
 
 
 @dataclass(frozen=True)
@@ -151,6 +155,22 @@ def read_decisions(table: PreparedTable, columns: DecisionColumns, threshold: fl
     )
 
 
+def check_missing_decisions(table: PreparedTable, system: ExistingSystem) -> list[TableCheck]:
+    """Say if decisions are missing more often in one group than in another: then rates compare unlike people."""
+    missing = ~np.isin(np.arange(len(table.y)), system.rows)
+    found = []
+    for name in table.sensitive:
+        share = pd.Series(missing).groupby(table.sensitive[name].to_numpy()).mean()
+        if share.max() - share.min() < _UNEVEN:
+            continue
+        sentence = (
+            f"Decisions of {system.name} are missing for {share.max():.0%} of group {share.idxmax()!s} of {name!r} and "
+            f"for {share.min():.0%} of group {share.idxmin()!s}: those who are judged may not be like the others."
+        )
+        found.append(TableCheck("missing_decisions", (name,), True, sentence, "Find out why before you compare them."))
+    return found
+
+
 def ask_fitted_model(table: PreparedTable, name: str, model: Any) -> ExistingSystem:
     """Let a model that came fitted decide about every row, by the columns that it knows.
 
@@ -215,7 +235,13 @@ def _score_values(table: PreparedTable, columns: DecisionColumns) -> np.ndarray:
             f"scores: column {columns.scores!r} speaks for one class, and the target has {len(table.classes)}; name "
             "the favourable one with pos_label."
         )
-    return column.to_numpy(dtype=float, na_value=np.nan)
+    values = column.to_numpy(dtype=float, na_value=np.nan)
+    if np.isinf(values).any():
+        raise ValueError(
+            f"scores: column {columns.scores!r} holds infinity, first in row {int(np.argmax(np.isinf(values)))}; put a "
+            "largest score in its place."
+        )
+    return values
 
 
 def _decisions_at_threshold(
@@ -246,7 +272,9 @@ def _as_classes(table: PreparedTable, column: pd.Series, columns: DecisionColumn
     places = []
     for label in found:
         label = label.item() if isinstance(label, np.generic) else label
-        place = next((k for k, known in enumerate(table.classes) if _same_label(label, known)), None)
+        places_of = [k for k, known in enumerate(table.classes) if label == known]
+        places_of += [k for k, known in enumerate(table.classes) if _same_label(label, known)]
+        place = places_of[0] if places_of else None
         if place is None:
             if columns.predictions is None:
                 raise ValueError(f"{columns.name} predicts {label!r}, which is no class of {table.target!r}.")
@@ -262,8 +290,10 @@ def _as_classes(table: PreparedTable, column: pd.Series, columns: DecisionColumn
 
 def _same_label(one: Any, other: Any) -> bool:
     """Say whether two labels are the same, as numbers or as text: 1 and 1.0 and "1" are."""
-    if one == other or str(one) == str(other):
+    if str(one) == str(other):
         return True
+    if isinstance(one, str) and isinstance(other, str):
+        return False  # "01" and "1" are two names
     try:
         return float(one) == float(other)
     except (TypeError, ValueError):

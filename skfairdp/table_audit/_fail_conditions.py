@@ -40,6 +40,7 @@ METRICS = [
     *_of_gap("demographic_parity_gap"),
     *_of_gap("calibration_gap"),
     *_of_gap("accuracy_gap"),
+    *_with_interval("within_strata_gap"),
     *_with_interval("selection_ratio"),
     "worst_group_accuracy",
     *_with_interval("leakage"),
@@ -49,6 +50,7 @@ METRICS = [
     "code_bits",
     "epsilon",
     "delta",
+    "n_rows",
     "seconds",
     "search_seconds",
 ]
@@ -91,10 +93,24 @@ class FailCondition:
             )
         return cls(check_choice(match["metric"], METRICS, "metric"), match["sign"], number, match["method"])
 
-    def check_method(self, methods: Sequence[str]) -> None:
-        """Refuse a condition about a method that the audit will not have, before any time is spent on it."""
+    def check_before(self, methods: Sequence[str], fairness: str, within_strata: bool) -> None:
+        """Refuse a condition about what the audit will not have, before any time is spent on it.
+
+        Parameters
+        ----------
+        methods : sequence of str
+            Systems and methods that will be judged.
+        fairness : str
+            The definition that they are judged by.
+        within_strata : bool
+            Whether groups are compared within strata.
+        """
         if self.method is not None:
             check_choice(self.method, methods, "method")
+        if self.metric.startswith("calibration_gap") and fairness != "calibration":
+            raise ValueError(f"{self.metric} is there with --fairness calibration alone.")
+        if self.metric.startswith("within_strata_gap") and not within_strata:
+            raise ValueError(f"{self.metric} is there with --control alone.")
 
     def reason_to_fail(self, result: "TableAudit") -> str | None:
         """Return the reason why the audit fails, or None if the condition does not hold.

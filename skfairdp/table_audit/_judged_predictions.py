@@ -23,7 +23,10 @@ from skfairdp.metrics import (
 from skfairdp.table_audit._prepared_table import PreparedTable
 
 #: Gaps that are told beside the one that an audit is about.
-FURTHER_GAPS = ("equalized_odds_gap", "demographic_parity_gap", "accuracy_gap")
+_FURTHER_GAPS = ("equalized_odds_gap", "demographic_parity_gap", "accuracy_gap")
+#: Rows behind a rate below which a group decides nothing, as long as two larger groups remain: a share of so many rows
+#: is known to about 18 points at best.
+_FEW_ROWS = 30
 #: A model whose balanced accuracy is within this of guessing is no better than one answer for everybody.
 _LEAST_GAIN = 0.02
 _Z = 1.959964  # 95 % of a normal distribution
@@ -63,21 +66,20 @@ def gap_of(table: PreparedTable, answers: Answers, seed: int, metric: str | None
 
 
 def _gap(table: PreparedTable, answers: Answers, seed: int, metric: str, sensitive: Any, **more: Any) -> GapEstimate:
-    known = _known(table, answers.rows, sensitive) | more
-    if metric == "calibration_gap":
+    y, known = table.y[answers.rows], _known(table, answers.rows, sensitive) | more
+
+    def estimate(**min_rows: int) -> GapEstimate:
+        if metric != "calibration_gap":
+            told = {"labels": list(table.classes), "random_state": seed, **_positive(table, metric), **known}
+            return estimate_gap(metric, y, answers.predicted, **told, **min_rows)
         if answers.scores is None:
             raise ValueError("calibration is about scores, and it has none.")
-        y = table.y[answers.rows]
-        return estimate_calibration_gap(y, answers.scores, pos_label=table.pos_label, random_state=seed, **known)
-    return estimate_gap(
-        metric,
-        table.y[answers.rows],
-        answers.predicted,
-        labels=list(table.classes),
-        random_state=seed,
-        **_positive(table, metric),
-        **known,
-    )
+        return estimate_calibration_gap(
+            y, answers.scores, pos_label=table.pos_label, random_state=seed, **known, **min_rows
+        )
+
+    found = estimate(min_rows=_FEW_ROWS)
+    return estimate() if math.isnan(found.value) else found
 
 
 def _known(table: PreparedTable, rows: np.ndarray, sensitive: pd.DataFrame) -> dict[str, Any]:
@@ -103,16 +105,12 @@ def change_of_gap(table: PreparedTable, answers: Answers, reference: Answers, se
         below = math.hypot(first.value - first.lower, second.upper - second.value)
         above = math.hypot(first.upper - first.value, second.value - second.lower)
         return value, value - below, value + above
-    found = estimate_gap_change(
-        table.fairness,
-        table.y[common],
-        one.predicted,
-        other.predicted,
-        labels=list(table.classes),
-        random_state=seed,
-        **_positive(table, table.fairness),
-        **_known(table, common, table.sensitive),
-    )
+    known = {"labels": list(table.classes), "random_state": seed, **_positive(table, table.fairness)}
+    known |= _known(table, common, table.sensitive)
+    both = (table.fairness, table.y[common], one.predicted, other.predicted)
+    found = estimate_gap_change(*both, **known, min_rows=_FEW_ROWS)
+    if math.isnan(found.value):
+        found = estimate_gap_change(*both, **known)
     return found.value, found.lower, found.upper
 
 
@@ -151,7 +149,8 @@ def _is_constant(y: np.ndarray, predicted: np.ndarray, balanced: float, n_classe
 def figures_of(table: PreparedTable, answers: Answers, seed: int) -> dict[str, Any]:
     """Compute all figures of answers that stand in the table of methods."""
     values: dict[str, Any] = accuracy_figures(table, answers)
-    for metric in dict.fromkeys([table.fairness, *FURTHER_GAPS]):
+    further = _FURTHER_GAPS if table.pos_label is None else ("tpr_gap", *_FURTHER_GAPS)
+    for metric in dict.fromkeys([table.fairness, *further]):
         found = gap_of(table, answers, seed, metric)
         values |= {
             metric: found.value,
@@ -213,6 +212,9 @@ def rates_of(table: PreparedTable, answers: Answers, seed: int) -> pd.DataFrame:
             form="long",
             **_known(table, answers.rows, frame),
         )
+        if table.weight is not None:  # how many rows a rate is of, not what they weigh
+            known = {"sensitive_features": frame.iloc[answers.rows], "labels": list(table.classes), "form": "long"}
+            rates["trials"] = group_rates(table.y[answers.rows], answers.predicted, **known)["trials"]
         groups = rates[list(frame)].astype(str).agg(" x ".join, axis=1)
         rates = rates.drop(columns=list(frame))
         rates.insert(0, "group", groups)

@@ -314,6 +314,7 @@ def _target_classes(column: pd.Series, name: str) -> tuple[np.ndarray, tuple[Any
             f"the target {name!r} has {len(labels):,} different values; an audit knows up to {MAX_CLASSES} classes. "
             + (_how_to_cut(column, name) if is_numeric(column) else "Merge them into a few classes first.")
         )
+    _refuse_twins(labels, name)
     counts = np.bincount(class_indices)
     if counts.min() < MIN_CLASS_ROWS:
         rare = labels[int(counts.argmin())]
@@ -325,6 +326,17 @@ def _target_classes(column: pd.Series, name: str) -> tuple[np.ndarray, tuple[Any
         )
     values = np.array(labels, dtype=object if isinstance(labels[0], str) else None)
     return values[class_indices], tuple(labels)
+
+
+def _refuse_twins(labels: list[Any], name: str) -> None:
+    """Refuse classes that differ in capitals and spaces alone: they are one class, written in two ways."""
+    seen: dict[str, Any] = {}
+    for label in labels:
+        if isinstance(label, str) and (twin := seen.setdefault(label.strip().casefold(), label)) != label:
+            raise ValueError(
+                f"classes {twin!r} and {label!r} of the target {name!r} differ in capitals or spaces alone; write them "
+                f"in one way first, for example frame[{name!r}] = frame[{name!r}].str.strip().str.lower()."
+            )
 
 
 def _how_to_cut(column: pd.Series, name: str) -> str:
@@ -386,7 +398,8 @@ def _persons(column: pd.Series, y: np.ndarray, notes: list[str]) -> np.ndarray:
         )
     n_persons = len(found) + int(nameless.sum())
     notes.append(
-        f"{len(y):,} rows of {n_persons:,} different {column.name!r}: all rows of one are on one side of every split."
+        f"{len(y):,} rows of {n_persons:,} different {column.name!r}: all rows of one are on one side of every split. "
+        "Intervals take rows as independent; where rows of one agree, they are too narrow."
     )
     return person
 

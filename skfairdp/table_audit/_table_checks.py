@@ -93,9 +93,12 @@ def check_table(table: PreparedTable, generator: np.random.Generator) -> tuple[T
     y = pd.factorize(table.y, sort=True)[0]
     of_target = looks.of(y, lambda told: told.auc >= NOT_WITHOUT_POWER or told.sure > 0 or told.certainty > PROXY)
     checks = [*_gives_target_away(table, of_target), *_later_dates(table, looks.rows)]
+    controls = () if table.control is None else tuple(table.control)
     for name in table.sensitive:
         groups = pd.factorize(table.sensitive[name], sort=True)[0]
-        checks += _proxies(name, looks.of(groups, lambda told: told.certainty > 0.4 or told.auc > 0.8))
+        told = looks.of(groups, lambda told: told.certainty > 0.4 or told.auc > 0.8)
+        # Groups are compared within the values of control columns, which are related to them by intention.
+        checks += _proxies(name, {column: one for column, one in told.items() if column not in controls})
     checks += [
         *_identifiers(table),
         *_survey_weights(table, of_target),

@@ -54,6 +54,7 @@ class Predictions:
     model: Any = None
     seconds: float = 0.0
     findings: list[str] = field(default_factory=list)
+    guarantees: list[PrivacyGuarantee] = field(default_factory=list)
     failure: str | None = None
 
 
@@ -314,6 +315,7 @@ def train_and_attack(
             continue
         X = columns_for(table, attacked_rows, needs_groups)
         attack = attack_model(model, X, table.sensitive.iloc[attacked_rows], seed)
+        trained.guarantees = guarantees_of(model)  # here: a copy in another process has other noise, and says so
         trained.model = model if adapt is adapts[-1] else deepcopy(model)  # the next method changes it
         outcomes.append((trained, attack))
     return outcomes

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from skfairdp.model_selection import RelaxationThreshold
 from skfairdp.table_audit._gap_findings import WidestDifference, gap_state, widest_difference
@@ -160,7 +161,24 @@ def _headline(result: "TableAudit", alternative: str | None) -> str:
         finding = f"{capital(subject)} treats groups unequally: {words.one} of {told}"
     else:
         finding = f"Group {loser} loses in {subject}: {words.one} of {told}"
-    return f"{finding}.{_headline_of_choice(result, alternative)}"
+    return f"{finding}.{_headline_within_strata(result)}{_headline_of_choice(result, alternative)}"
+
+
+def _headline_within_strata(result: "TableAudit") -> str:
+    """Say what is left of a gap among people who are alike in the control columns."""
+    row = _adjusted(result)
+    if row is None:
+        return ""
+    controls = listed(result.settings.get("control", ()))
+    return f" Within {controls} it is {points(row['gap'])} ({span(row['lower'], row['upper'])})."
+
+
+def _adjusted(result: "TableAudit") -> pd.Series | None:
+    """The gap of the reference within strata, if there is one."""
+    if result.strata is None:
+        return None
+    mine = result.strata[result.strata["method"] == result.reference]
+    return None if mine.empty or math.isnan(mine["gap"].iloc[0]) else mine.iloc[0]
 
 
 def _loser(result: "TableAudit", widest: WidestDifference) -> str | None:
@@ -237,8 +255,9 @@ def _finding(result: "TableAudit", method: str) -> list[str]:
         f"The {fairness_words(metric).name} is {points(row[metric])} ({_interval(result, method)} with 95% confidence, "
         f"{_rows(result, method)})"
     )
-    measured = row[f"{metric}_measured"]
-    if abs(measured - row[metric]) >= 0.0005 and widest is not None:
+    # Of the groups that are counted: the plain measure also looks at those with too few rows.
+    measured = math.nan if widest is None else widest.high[1] - widest.low[1]
+    if metric != "grms" and measured - row[metric] >= 0.0005:
         gap += f"; as measured it is {points(measured)}, of which chance explains a part"
     chance = p_text(row[f"{metric}_p_value"])
     ends = {
@@ -247,10 +266,10 @@ def _finding(result: "TableAudit", method: str) -> list[str]:
         "chance": f". No gap can be told from chance ({chance}).",
     }
     sentences.append(gap + ends[state])
-    if bool(row["constant"]):
+    if bool(row["constant"]) and metric != "demographic_parity_gap":
         sentences.append(
-            f"{capital(called(result, method))} is no better than one answer for everybody (balanced accuracy "
-            f"{percent(row['balanced_accuracy'])}): its gap says little."
+            f"{capital(called(result, method))} tells {result.settings['target']} no better than one answer for "
+            f"everybody (balanced accuracy {percent(row['balanced_accuracy'])}): its gap says little."
         )
     return [" ".join(sentences)]
 
@@ -305,12 +324,10 @@ def _other_system(result: "TableAudit", name: str) -> str:
 
 
 def _within_strata(result: "TableAudit") -> str:
-    if result.strata is None:
+    row = _adjusted(result)
+    if row is None:
         return ""
-    mine = result.strata[result.strata["method"] == result.reference]
-    if mine.empty or math.isnan(mine["gap"].iloc[0]):
-        return ""
-    row, controls = mine.iloc[0], listed(result.settings.get("control", ()))
+    controls = listed(result.settings.get("control", ()))
     return (
         f"Among people with the same {controls}, the {fairness_words(result.fairness).name} of "
         f"{called(result, result.reference)} is {points(row['gap'])} ({span(row['lower'], row['upper'])}, "
@@ -397,7 +414,7 @@ def _threshold(result: "TableAudit") -> str:
         return ""
     there = f"{points(abs(behind))} {'behind' if behind > 0 else 'ahead of'} {called(result, result.reference)}"
     return (
-        f"The choice was made on validation rows: the narrowest gap, surely narrower by one standard error, within "
+        f"The choice was made on validation rows: the narrowest gap, by more than one standard error, within "
         f"{points(result.settings['relaxation_threshold'])} of the {words} of {called(result, result.reference)}. "
         f"There {result.best} is {there} ({percent(table.loc[result.best, name])} against "
         f"{percent(table.loc[result.reference, name])}); the cost above is that of the rows that are named there."
@@ -420,7 +437,7 @@ def _leak(result: "TableAudit", method: str) -> str:
     above = f"{points(abs(advantage[0]))} {'above' if advantage[0] >= 0 else 'below'}"
     told += f"{above} always naming the largest group ({span(*advantage[1:], sign='+')}; {area})"
     if auc[1] <= 0.5 <= auc[2] and advantage[1] <= 0 <= advantage[2]:
-        return f"{told}, no better than guessing."
+        return f"{told}, which these rows cannot tell from guessing."
     return f"{told}, better than guessing." if auc[1] > 0.5 or advantage[1] > 0 else f"{told}."
 
 

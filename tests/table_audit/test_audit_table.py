@@ -319,6 +319,7 @@ def test_metrics_agree_with_fairlearn(seed):
 @pytest.mark.slow
 def test_seed_repeats_with_any_n_jobs():
     first, second = (audit(biased(300), ["leace", "noise", "fair private trees"], n_jobs=jobs) for jobs in (1, 2))
+    assert first.guarantees == second.guarantees
     drop = ["seconds", "search_seconds"]
     pd.testing.assert_frame_equal(first.table.drop(columns=drop), second.table.drop(columns=drop))
     other = audit(biased(300), ["leace", "noise", "fair private trees"], random_state=1)
@@ -533,6 +534,9 @@ def test_groups_are_compared_within_strata():
     assert strata.loc["all, compared within strata", "lower"] == 0
     assert strata["upper"].max() < 0.15
     assert set(strata.index) == {"all, compared within strata", "north", "south"}
+    assert result.table.loc["said", "within_strata_gap_lower"] == 0
+    assert "Within region it is" in result.verdict.headline
+    assert not [check for check in result.checks if "region" in check.columns]
 
 
 def test_weights_count_in_every_rate():
@@ -544,6 +548,8 @@ def test_weights_count_in_every_rate():
     other = audit(weighted, "none", predictions="said", weights="w").table.loc["said"]
     for name in ("accuracy", "balanced_accuracy", "tpr_gap_measured", "worst_group_accuracy"):
         assert other[name] == pytest.approx(one[name])
+    shown = audit(weighted, "none", predictions="said", weights="w").group_rates
+    assert shown["trials"].max() == frame["group"].value_counts().max()  # rows, not what they weigh
     assert other["accuracy"] != audit(frame, "none", predictions="said", drop="w").table.loc["said", "accuracy"]
 
 

@@ -62,10 +62,11 @@ def test_equal_gaps_are_decided_by_accuracy():
 def test_the_reference_is_what_people_use():
     table = validation(trees=(0.85, 0, 0, 0), logistic=(0.86, 0, 0, 0), leace=(0.9, 0, 0, 0), mine=(0.7, 0, 0, 0))
     known = (["mine"], ["trees", "logistic"])
-    assert choose_reference(table, ["vendor"], *known, "accuracy") == "vendor"
-    assert choose_reference(table, [], *known, "accuracy") == "mine"
-    assert choose_reference(table, [], [], known[1], "accuracy") == "logistic"
-    assert choose_reference(table.loc[["leace"]], [], [], known[1], "accuracy") == "leace"
+    assert choose_reference(table, ["vendor"], *known, "accuracy", 10_000) == "vendor"
+    assert choose_reference(table, [], *known, "accuracy", 10_000) == "mine"
+    assert choose_reference(table, [], [], known[1], "accuracy", 10_000) == "logistic"
+    assert choose_reference(table, [], [], known[1], "accuracy", 1000) == "trees"  # one point may be chance
+    assert choose_reference(table.loc[["leace"]], [], [], known[1], "accuracy", 10_000) == "leace"
 
 
 def test_unequal_classes_are_judged_by_balanced_accuracy():

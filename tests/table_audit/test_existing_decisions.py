@@ -99,6 +99,23 @@ def test_labels_may_be_written_in_another_way():
     assert accuracies == {np.mean((frame["score"] > 0.5) == frame["target"])}
 
 
+def test_labels_that_look_like_one_number_are_told_apart():
+    frame = people().assign(target=lambda table: table["target"].map({"no": "01", "yes": "1"}))
+    result = audit(frame.assign(decision=frame["target"]), predictions="decision")
+    assert result.table.loc["decision", "accuracy"] == 1
+
+
+def test_decisions_missing_in_one_group_are_told():
+    frame = people()
+    frame.loc[(frame["group"] == 1) & (frame.index % 2 == 0), "decision"] = None
+    (check,) = [c for c in audit(frame, predictions="decision").checks if c.kind == "missing_decisions"]
+    assert check.serious
+    assert "of group 1 of 'group' and for 0% of group 0" in check.sentence
+    frame = people()
+    frame.loc[frame.index % 2 == 0, "decision"] = None
+    assert not [c for c in audit(frame, predictions="decision").checks if c.kind == "missing_decisions"]
+
+
 def test_rows_without_a_decision_are_left_out_and_told():
     frame = people()
     frame.loc[:99, "decision"] = None
@@ -146,6 +163,7 @@ def test_models_are_loaded_from_files(tmp_path):
         ({}, {"predictions": "target"}, "cannot be target and decision at once"),
         ({}, {"scores": "decision"}, "scores: column 'decision' must hold numbers"),
         ({"score": 700.0}, {"scores": "score"}, "score_threshold is missing.* from 700 to 700"),
+        ({"score": np.inf}, {"scores": "score"}, "scores: column 'score' holds infinity, first in row 0"),
         ({"decision": None}, {"predictions": "decision"}, "no row has a value in 'decision'"),
         ({}, {"predictions": "decision", "fairness": "calibration"}, "about scores, and decision has none"),
         ({}, {}, "methods is empty"),

@@ -60,12 +60,17 @@ def test_condition_metrics_are_columns():
             frame, target="target", sensitive="group", methods=["leace"], random_state=0, verbose=False
         )
         missing = {name for name in METRICS if name not in result.table}
-        others = ("grms" if n_classes == 2 else "tpr_gap", "calibration_gap")
+        others = ("grms" if n_classes == 2 else "tpr_gap", "calibration_gap", "within_strata_gap")
         assert missing == {name for name in METRICS if name.startswith(others)}
 
 
 def test_absent_methods_are_refused_before_the_audit():
-    FailCondition.parse("trees: accuracy < 0.5").check_method(["trees", "leace"])
-    FailCondition.parse("accuracy < 0.5").check_method(["leace"])
+    known = (["trees", "leace"], "equal_opportunity", False)
+    FailCondition.parse("trees: accuracy < 0.5").check_before(*known)
+    FailCondition.parse("accuracy < 0.5").check_before(*known)
+    with pytest.raises(ValueError, match="with --fairness calibration alone"):
+        FailCondition.parse("calibration_gap > 0.1").check_before(*known)
+    with pytest.raises(ValueError, match="with --control alone"):
+        FailCondition.parse("within_strata_gap > 0.1").check_before(*known)
     with pytest.raises(ValueError, match=r"there is no method 'threes'\. Did you mean 'trees'"):
-        FailCondition.parse("threes: accuracy < 0.5").check_method(["trees", "leace"])
+        FailCondition.parse("threes: accuracy < 0.5").check_before(*known)

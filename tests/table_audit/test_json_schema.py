@@ -4,8 +4,11 @@ import copy
 import json
 from importlib.resources import files
 
+import numpy as np
 import pytest
 
+from skfairdp import audit_table
+from skfairdp.datasets import make_biased_classification
 from skfairdp.table_audit._table_audit import SCHEMA_VERSION
 from tests.table_audit._made_audits import FAIRNESS, LEAKY, TWINS, made_audit, strata_of
 
@@ -41,6 +44,16 @@ def test_documents_follow_the_schema(validator, shape):
     assert tuple(document["verdict"]) == result.verdict.sentences
     assert [check["kind"] for check in document["checks"]] == [check.kind for check in result.checks]
     assert document["systems"] == list(result.systems)
+
+
+def test_documents_of_real_audits_follow_the_schema(validator):
+    frame = make_biased_classification(400, 4, group_shift=2.0, as_frame=True, random_state=0).frame
+    frame["score"] = 1 / (1 + np.exp(-frame["x0"]))
+    frame["region"] = np.where(frame.index % 3 == 0, "north", "south")
+    roles = {"target": "target", "sensitive": ["group", "region"], "scores": "score", "random_state": 0}
+    for arguments in ({"methods": "none", "control": "x1"}, {"methods": ["logistic", "fair private trees"]}):
+        text = audit_table(frame, **roles, **arguments, verbose=False).to_json()
+        assert [error.message for error in validator.iter_errors(json.loads(text))] == []
 
 
 def _without(*path):

@@ -253,7 +253,7 @@ def test_cost_has_an_interval():
 @pytest.mark.parametrize(
     ("auc", "advantage", "end"),
     [
-        ((0.52, 0.48, 0.56), (0.01, -0.02, 0.04), ", no better than guessing."),
+        ((0.52, 0.48, 0.56), (0.01, -0.02, 0.04), ", which these rows cannot tell from guessing."),
         ((0.60, 0.57, 0.63), (0.00, -0.01, 0.01), ", better than guessing."),  # accuracy alone would see nothing
         ((0.52, 0.48, 0.56), (0.05, 0.02, 0.08), ", better than guessing."),
         ((math.nan,) * 3, (0.00, -0.01, 0.01), "AUC undefined)."),
