@@ -40,7 +40,7 @@ def _demo(chosen: argparse.Namespace) -> int:
     return _run_audit(
         _demo_frame(chosen.rows),
         chosen,
-        {"target": "hired", "sensitive": ["group"], "random_state": seed},
+        {"target": "hired", "pos_label": "yes", "sensitive": ["group"], "random_state": seed},
         command,
         "Demonstration: a made-up table",
     )

@@ -102,7 +102,7 @@ def terminal_summary(result: "TableAudit", colour: bool) -> str:
     legend = "" if math.isnan(guess) else f" Guessing the group is right for {guess:.1%}."
     if (result.table["kind"] != "system").any():
         threshold = result.settings["relaxation_threshold"]
-        legend = f"* chosen on validation rows: the fairest within {threshold:g} of the best.{legend}"
+        legend = f"* chosen on validation rows: the fairest within {threshold:g} of the reference.{legend}"
     if legend:
         lines += ["", *(f"{dim}{line}{plain}" for line in textwrap.wrap(legend.strip(), width))]
     if verdict.next_steps:
