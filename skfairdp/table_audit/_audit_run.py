@@ -273,20 +273,21 @@ class AuditRun:
             len(self.searched),
         )
         repeats = {name: self.out_of_fold[name] for name in validation.index}
+        rows = validation.to_dict("index")
         for name in self.systems:
             known = self.answers[name].among(self.searched)
             if len(known.rows):
                 repeats[name] = [known] * len(self.folds)
-                validation.loc[name, :] = pd.Series(self._validation_figures([known], seed))
+                rows[name] = self._validation_figures([known], seed)
         if reference not in repeats:  # a system that decided about none of the rows that methods are chosen by
             raise ValueError(f"{reference} has no decision about the rows that methods are chosen by.")
-        change = f"{self.table.fairness}_change"
+        names = [f"{self.table.fairness}_change{end}" for end in ("", "_lower", "_upper")]
         for name, of_method in repeats.items():
             found = [change_of_gap(self.table, a, b, seed) for a, b in zip(of_method, repeats[reference])]
-            validation.loc[name, [change, f"{change}_lower", f"{change}_upper"]] = np.mean(found, axis=0)
-            validation.loc[name, "needs_groups"] = name in by_name and by_name[name].needs_groups
-        # Told constant in most repeats.
-        return validation.assign(constant=validation["constant"].astype(float) > 0.5), reference
+            rows[name] |= dict(zip(names, np.mean(found, axis=0)))
+            rows[name]["needs_groups"] = name in by_name and by_name[name].needs_groups
+            rows[name]["constant"] = rows[name]["constant"] > 0.5  # in most repeats
+        return pd.DataFrame.from_dict(rows, orient="index"), reference
 
     # -- measuring ----------------------------------------------------------------------------------------------------
 
