@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from skfairdp.inspection._display_style import COLOURS, AxesDisplay, shortened_label
@@ -89,7 +90,8 @@ class LeakageDisplay(AxesDisplay):
         colours = [COLOURS[1] if label == self.chosen else COLOURS[4] for label in self.labels]
         ax.barh(places, accuracy, height=0.55, color=colours)
         style = {"linestyle": "none", "ecolor": "black", "elinewidth": 1.8}
-        ax.errorbar(accuracy, places, xerr=[accuracy - lower, upper - accuracy], **style)
+        # As one array: matplotlib 3.8 makes numbers of lists of one value in a way that numpy warns about.
+        ax.errorbar(accuracy, places, xerr=np.array([accuracy - lower, upper - accuracy]), **style)
         for place, value, end in zip(places, accuracy, upper):
             ax.annotate(f"{value:.0%}", (end, place), xytext=(5, 0), textcoords="offset points", va="center")
         majority = float(self.table["majority"].iloc[0])
