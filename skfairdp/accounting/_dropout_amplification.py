@@ -63,7 +63,7 @@ def dropout_epsilon(
     0.789728
     """
     epsilon = check_epsilon(epsilon, allow_zero=True)
-    return _amplified_epsilon(epsilon, all_masked_probability(rate, n_changed, n_words, fixed_count))
+    return _amplified_epsilon(epsilon, _shown_probability(rate, n_changed, n_words, fixed_count))
 
 
 def amplify_by_dropout(
@@ -129,7 +129,7 @@ def amplify_by_dropout(
     if not isinstance(guarantee, PrivacyGuarantee):
         raise TypeError(f"guarantee must be a PrivacyGuarantee; got {guarantee!r}.")
     check_option(mask, "mask", get_args(Mask))
-    masked = all_masked_probability(rate, n_changed, n_words, fixed_count)
+    shown = _shown_probability(rate, n_changed, n_words, fixed_count)
     by_word = guarantee.unit == "word"
     if by_word and mask == "data-dependent":
         raise ValueError(
@@ -137,7 +137,7 @@ def amplify_by_dropout(
             "anywhere, and a guarantee for single words says nothing about that."
         )
     if mask != "secret":
-        rate = masked = 0.0  # a mask that somebody sees, or that depends on the text, hides nothing
+        rate, shown = 0.0, 1.0  # a mask that somebody sees, or that depends on the text, hides nothing
     if by_word:
         epsilon, delta = _word_level(guarantee, rate, n_words, fixed_count)
         # Change one word after the other: losses add up, and each delta grows by the losses that follow it.
@@ -145,7 +145,7 @@ def amplify_by_dropout(
             delta = math.fsum(delta * math.exp(min(i * epsilon, 700.0)) for i in range(n_changed))
         epsilon *= n_changed
     else:
-        epsilon, delta = _amplified_epsilon(guarantee.epsilon, masked), (1 - masked) * guarantee.delta
+        epsilon, delta = _amplified_epsilon(guarantee.epsilon, shown), shown * guarantee.delta
     if delta >= 1:
         epsilon, delta = math.inf, 0.0
     words = "one word" if n_changed == 1 else f"{n_changed} words"
@@ -158,7 +158,7 @@ def amplify_by_dropout(
         mechanism=f"word dropout + {guarantee.mechanism}",
         unit="word",
         neighbours=f"two texts of {length} that differ in {words}",
-        published_epsilon=None if claim is None else _amplified_epsilon(claim, masked),
+        published_epsilon=None if claim is None else _amplified_epsilon(claim, shown),
         events=as_one_event(ReleaseEvent(epsilon, delta), guarantee.events),  # described by its price alone
         covers=f"{words} of a text, in {guarantee.covers}",
         does_not_cover=tuple(dict.fromkeys((*guarantee.does_not_cover, _LENGTH, _WHOLE_RECORD))),
@@ -179,20 +179,32 @@ def all_masked_probability(rate: float, n_changed: int, n_words: int | None, fix
     return math.prod((n_masked - i) / (n_words - i) for i in range(n_changed)) if n_masked >= n_changed else 0.0
 
 
-def _amplified_epsilon(epsilon: float, masked: float) -> float:
-    if math.isinf(epsilon):
-        return 0.0 if masked == 1 else math.inf
-    return epsilon + math.log1p(masked * math.expm1(-epsilon)) if masked < 1 else 0.0
+def _shown_probability(rate: float, n_changed: int, n_words: int | None, fixed_count: bool) -> float:
+    """Return the probability that not all changed words are masked."""
+    masked = all_masked_probability(rate, n_changed, n_words, fixed_count)
+    if fixed_count or not 0 < rate < 1:
+        return 1 - masked
+    # Close to 1, a power is rounded, and e^epsilon enlarges what is lost: so the difference from 1 is computed itself.
+    return -math.expm1(n_changed * math.log(rate))
+
+
+def _amplified_epsilon(epsilon: float, shown: float) -> float:
+    """Price a release of which a changed word is part with probability ``shown``."""
+    if shown == 0 or math.isinf(epsilon):
+        return 0.0 if shown == 0 else math.inf
+    if epsilon > 700:  # e^epsilon is too large for a float
+        return min(epsilon, epsilon + math.log(shown + (1 - shown) * math.exp(-epsilon)))
+    return min(epsilon, math.log1p(shown * math.expm1(epsilon)))
 
 
 def _word_level(
     guarantee: PrivacyGuarantee, rate: float, n_words: int | None, fixed_count: bool
 ) -> tuple[float, float]:
     """Price one changed word of a release that is itself private for single words only."""
-    masked = all_masked_probability(rate, 1, n_words, fixed_count)
+    shown = _shown_probability(rate, 1, n_words, fixed_count)
     if not fixed_count:
-        return _amplified_epsilon(guarantee.epsilon, masked), (1 - masked) * guarantee.delta
+        return _amplified_epsilon(guarantee.epsilon, shown), shown * guarantee.delta
     if not guarantee.pure or math.isinf(guarantee.epsilon):
-        return guarantee.epsilon, (1 - masked) * guarantee.delta
+        return guarantee.epsilon, shown * guarantee.delta
     # A text with the word masked and one with it shown differ in two words, as the mask's place is taken by another.
-    return _amplified_epsilon(2 * guarantee.epsilon, masked) - _amplified_epsilon(guarantee.epsilon, masked), 0.0
+    return _amplified_epsilon(2 * guarantee.epsilon, shown) - _amplified_epsilon(guarantee.epsilon, shown), 0.0
