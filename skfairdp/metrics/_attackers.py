@@ -9,7 +9,6 @@ import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator
 from sklearn.dummy import DummyClassifier
-from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold, check_cv
 from sklearn.pipeline import make_pipeline
@@ -18,9 +17,12 @@ from sklearn.utils.validation import check_array
 
 from skfairdp._base import dense
 from skfairdp._validation import SensitiveGroups, check_sensitive_features
+from skfairdp.metrics._adaptive_attackers import BoostingAttacker, NeighborsAttacker, NetworkAttacker
 from skfairdp.random import RandomStream, clone_with_seed
 
-POOL = ("linear", "mlp", "boosting")
+POOL = ("linear", "mlp", "boosting", "neighbors")
+#: The mean of these two is an attacker of its own, often a stronger one: they err on different rows.
+_AVERAGED = ("mlp", "boosting")
 
 _Split = tuple[np.ndarray, np.ndarray]
 
@@ -50,20 +52,20 @@ def named_attackers(probe: Any) -> list[tuple[str, BaseEstimator]]:
 def _named_attacker(probe: Any) -> tuple[str, BaseEstimator]:
     if isinstance(probe, str):
         if probe == "mlp":
-            from skfairdp.neural import ProbeClassifier
-
-            return probe, ProbeClassifier()
+            return probe, NetworkAttacker()
         if probe == "linear":
             return probe, make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
         if probe == "boosting":
-            return probe, HistGradientBoostingClassifier(max_leaf_nodes=15)
+            return probe, BoostingAttacker()
+        if probe == "neighbors":
+            return probe, NeighborsAttacker()
         if probe == "majority":
             return probe, DummyClassifier(strategy="most_frequent")
     elif hasattr(probe, "fit") and hasattr(probe, "predict") and not isinstance(probe, type):
         return type(probe).__name__, probe
     raise ValueError(
-        "probe must be 'mlp', 'linear', 'boosting', 'majority', 'pool', a scikit-learn classifier, or a list of "
-        f"these; got {probe!r}."
+        "probe must be 'mlp', 'linear', 'boosting', 'neighbors', 'majority', 'pool', a scikit-learn classifier, or a "
+        f"list of these; got {probe!r}."
     )
 
 
@@ -152,7 +154,7 @@ def run_attacks(
     Returns
     -------
     attacks : dict of str to Attack
-        What each attacker said.
+        What each attacker said; with the network and the trees among them, also what their mean says.
     truth, part : ndarray of shape (n_scored,)
         Groups of the scored rows, and the part each belongs to when the strongest attacker is chosen.
     """
@@ -167,6 +169,10 @@ def run_attacks(
         predicted, scores = zip(*answers[k * len(splits) : (k + 1) * len(splits)])
         known = all(part is not None for part in scores)
         attacks[name] = Attack(np.concatenate(predicted), np.concatenate(scores) if known else None)
+    averaged = [found for name in _AVERAGED if name in attacks and (found := attacks[name].scores) is not None]
+    if len(averaged) == len(_AVERAGED):
+        mean = np.mean(averaged, axis=0)
+        attacks[" + ".join(_AVERAGED)] = Attack(mean.argmax(axis=1), mean)
     truth = np.concatenate([indices[test] for _, test in splits])
     if len(splits) > 1:
         return attacks, truth, np.repeat(np.arange(len(splits)), [len(test) for _, test in splits])

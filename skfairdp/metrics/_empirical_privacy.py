@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from skfairdp.metrics._attackers import check_attacked_rows, named_attackers, run_attacks
+from skfairdp.metrics._leakage import strongest_attack
 from skfairdp.random import RandomState, random_stream
 
 
@@ -13,7 +14,7 @@ def empirical_privacy_score(
     sensitive_features: Any,
     *,
     kind: str = "attributes",
-    probe: Any = None,
+    probe: Any = "pool",
     H_test: Any = None,
     sensitive_features_test: Any = None,
     cv: Any = 5,
@@ -36,8 +37,9 @@ def empirical_privacy_score(
         ``"attributes"``: :math:`1 - X`, where X is the mean over the columns of the attackers' accuracies.
         ``"entities"``: :math:`1 - F`, where F is the F1 score of presence, counted over all rows and entities
         together (micro average): twice the mentions that were found, divided by mentions plus claims.
-    probe : None, str or classifier, default=None
-        The attacker, see :func:`leakage_score`; only one.
+    probe : None, str, classifier or list, default="pool"
+        The attacker, see :func:`leakage_score`. Of several, the strongest is taken for each variable: that with the
+        highest accuracy, or the highest F1 score of presence, on other rows than those it is scored on.
     H_test : array-like of shape (n_test, n_features), default=None
         Rows to score; without them the rows of ``H`` are scored in folds.
     sensitive_features_test : array-like, default=None
@@ -83,8 +85,6 @@ def empirical_privacy_score(
         raise ValueError(f"kind must be 'attributes' or 'entities'; got {kind!r}.")
     stream = random_stream(random_state)
     attackers = named_attackers(probe)
-    if len(attackers) > 1:
-        raise ValueError(f"probe must be one attacker here; got {[name for name, _ in attackers]}.")
     attacked = check_attacked_rows(
         H, sensitive_features, H_test, sensitive_features_test, cv, stream, min_groups=2 if kind == "attributes" else 1
     )
@@ -93,15 +93,26 @@ def empirical_privacy_score(
         present = [_labels_of_presence(labels, name) for labels, name in zip(groups.labels, groups.names)]
     accuracies, found, mentions, claims = [], 0, 0, 0
     for j, indices in enumerate(groups.indices.T):
-        attacks, truth, _ = run_attacks(attacked, indices, attackers, stream, n_jobs)
-        (attack,) = attacks.values()
-        accuracies.append(np.mean(attack.predicted == truth))
-        if kind == "entities":
-            there, said = present[j][truth], present[j][attack.predicted]
+        attacks, truth, part = run_attacks(attacked, indices, attackers, stream, n_jobs)
+        if kind == "attributes":
+            accuracies.append(np.mean(strongest_attack(attacks, truth, part).predicted == truth))
+        else:
+            there = present[j][truth]
+            said = _strongest_claims([present[j][attack.predicted] for attack in attacks.values()], there, part)
             found, mentions, claims = found + np.sum(there & said), mentions + np.sum(there), claims + np.sum(said)
     if kind == "attributes":
         return float(1 - np.mean(accuracies))
     return float(1 - 2 * found / (mentions + claims)) if mentions + claims else 1.0
+
+
+def _strongest_claims(claims: list[np.ndarray], there: np.ndarray, part: np.ndarray) -> np.ndarray:
+    """Take, for each part of the rows, what the attacker says whose F1 score is highest on the other parts."""
+    said = np.empty_like(there)
+    for k in np.unique(part):
+        inside = part == k
+        scores = [np.sum(one & there & ~inside) / max(np.sum((one + 0 + there)[~inside]), 1) for one in claims]
+        said[inside] = claims[int(np.argmax(scores))][inside]
+    return said
 
 
 def _labels_of_presence(labels: tuple, column: str) -> np.ndarray:

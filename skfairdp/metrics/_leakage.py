@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from scipy.stats import norm
-from sklearn.metrics import roc_auc_score
 
 from skfairdp.metrics._attackers import Attack, check_attacked_rows, named_attackers, run_attacks
 from skfairdp.metrics._intervals import check_confidence_level, proportion_bounds
@@ -16,7 +15,7 @@ def leakage_score(
     H: Any,
     sensitive_features: Any,
     *,
-    probe: Any = None,
+    probe: Any = "pool",
     H_test: Any = None,
     sensitive_features_test: Any = None,
     cv: Any = 5,
@@ -35,12 +34,15 @@ def leakage_score(
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns)
         What the attacker wants to know. Several columns are attacked as their intersection;
         :func:`leakage_report` attacks them one by one as well.
-    probe : None, str, classifier or list, default=None
-        The attacker. None or ``"mlp"``: a two-layer network on standardised columns
-        (:class:`~skfairdp.neural.ProbeClassifier`); ``"linear"``: logistic regression on standardised columns;
-        ``"boosting"``: gradient-boosted trees; ``"majority"``: whoever always says the largest group;
-        ``"pool"`` or a list: the strongest of several; or any scikit-learn classifier, which is used as it is.
-        Whatever an attacker learns, the means for standardising included, it learns from the training rows.
+    probe : None, str, classifier or list, default="pool"
+        The attacker. ``"pool"`` or a list: the strongest of several, the pool being all of the following but
+        ``"majority"``. None or ``"mlp"``: a two-layer network on standardised columns
+        (:class:`~skfairdp.neural.ProbeClassifier`), out of which noise that is common to all of them is taken first;
+        ``"linear"``: logistic regression on standardised columns; ``"boosting"``: gradient-boosted trees, stopped early
+        where there are rows enough; ``"neighbors"``: nearest neighbours on standardised columns, among 5,000 training
+        rows at most; ``"majority"``: whoever always says the largest group; or any scikit-learn classifier, which is
+        used as it is. With ``"mlp"`` and ``"boosting"`` in the list, the mean of both is one more attacker. Whatever an
+        attacker learns, the means for standardising included, it learns from the training rows.
     H_test : array-like of shape (n_test, n_features), default=None
         Rows to score; the attacker is then trained on all of ``H``.
     sensitive_features_test : array-like, default=None
@@ -116,7 +118,7 @@ def leakage_report(
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns)
         What the attackers want to know: each column, and with several columns their intersection as well.
     probe : None, str, classifier or list, default="pool"
-        The attackers, see :func:`leakage_score`; the pool is ``["linear", "mlp", "boosting"]``.
+        The attackers, see :func:`leakage_score`.
     H_test : array-like of shape (n_test, n_features), default=None
         Rows to score; without them the rows of ``H`` are scored in folds.
     sensitive_features_test : array-like, default=None
@@ -150,7 +152,8 @@ def leakage_report(
     The largest of several accuracies is optimistic: by chance alone one of them comes out high. The strongest
     attacker is therefore chosen on other rows than those it is scored on: for each fold, by its accuracy on the
     remaining folds; with one test part, for each half of it by the other half (halves with equal shares of each
-    group). Its accuracy can so be lower than the largest accuracy in the table.
+    group). Its accuracy can so be lower than the largest accuracy in the table. For the AUC the strongest attacker is
+    chosen in the same way, by AUC: where accuracy cannot rise above the share of the largest group, it chooses nothing.
 
     The interval takes the rows as the only chance there is, and the attackers as given.
 
@@ -202,21 +205,28 @@ def leakage_report(
 def strongest_attack(attacks: dict[str, Attack], truth: np.ndarray, part: np.ndarray) -> Attack:
     """Compose the answers of the strongest attacker, chosen for each part of the rows by the other parts.
 
-    Scores of different attackers are on different scales, so they are replaced by ranks within their part.
+    Its labels are those of the attacker with the highest accuracy there, its scores those of the one with the highest
+    area under the curve. Scores of different attackers are on different scales, so they are replaced by ranks within
+    their part.
     """
-    names = list(attacks)
-    right = np.stack([attacks[name].predicted == truth for name in names])
+    found = list(attacks.values())
+    parts = np.unique(part)
+    inside = [part == k for k in parts]
+    right = np.array([[np.sum((attack.predicted == truth)[rows]) for rows in inside] for attack in found])
+    every_score = [attack.scores for attack in found if attack.scores is not None]
+    with_scores = len(every_score) == len(found)
+    areas = np.array([[_mean_area(scores[rows], truth[rows]) for rows in inside] for scores in every_score])
     predicted = np.empty_like(truth)
-    scores: np.ndarray | None = None
-    if all(attack.scores is not None for attack in attacks.values()):
-        scores = np.empty_like(next(iter(attacks.values())).scores)
-    for k in np.unique(part):
-        inside = part == k
-        chosen = attacks[names[int(right[:, ~inside].mean(axis=1).argmax())]]
-        predicted[inside] = chosen.predicted[inside]
-        if scores is not None and chosen.scores is not None:
-            scores[inside] = pd.DataFrame(chosen.scores[inside]).rank(pct=True).to_numpy()
-    return Attack(predicted, scores)
+    chosen_scores = np.empty_like(every_score[0]) if with_scores else None
+    for k, rows in enumerate(inside):
+        others = np.arange(len(parts)) != k
+        best = int(right[:, others].sum(axis=1).argmax())
+        predicted[rows] = found[best].predicted[rows]
+        if chosen_scores is not None:
+            known = others & ~np.isnan(areas).any(axis=0)
+            best = int(areas[:, known].mean(axis=1).argmax()) if known.any() else best
+            chosen_scores[rows] = pd.DataFrame(every_score[best][rows]).rank(pct=True).to_numpy()
+    return Attack(predicted, chosen_scores)
 
 
 def _figures_of_attack(attack: Attack, truth: np.ndarray, n_groups: int, confidence_level: float) -> dict[str, float]:
@@ -226,7 +236,7 @@ def _figures_of_attack(attack: Attack, truth: np.ndarray, n_groups: int, confide
     recognised = np.bincount(truth[right], minlength=n_groups)[sizes > 0] / sizes[sizes > 0]
     low, high = proportion_bounds(hits, n, (1 - confidence_level) / 2)
     majority = sizes.max() / n
-    area, area_low, area_high = _area_under_curve(attack.scores, truth, n_groups, confidence_level)
+    area, area_low, area_high = _area_under_curve(attack.scores, truth, confidence_level)
     return {
         "accuracy": hits / n,
         "accuracy_lower": float(low),
@@ -244,30 +254,41 @@ def _figures_of_attack(attack: Attack, truth: np.ndarray, n_groups: int, confide
     }
 
 
-def _area_under_curve(
-    scores: np.ndarray | None, truth: np.ndarray, n_groups: int, confidence_level: float
-) -> tuple[float, float, float]:
-    """Area under the ROC curve of the second of two groups, else the mean over groups of one against the rest.
+def _mean_area(scores: np.ndarray, truth: np.ndarray) -> float:
+    areas = [area for area, _ in _areas_and_errors(scores, truth)]
+    return float(np.mean(areas)) if areas else float("nan")
 
-    The half width is that of Hanley and McNeil; that of a mean is the mean of the half widths, as if all areas erred
-    together.
+
+def _areas_and_errors(scores: np.ndarray, truth: np.ndarray) -> list[tuple[float, float]]:
+    """Areas under ROC curves with their standard errors: of the second of two groups, else of each against the rest.
+
+    The standard error is that of Hanley and McNeil.
     """
-    if scores is None:
-        return (float("nan"),) * 3
-    groups = [1] if n_groups == 2 else range(n_groups)
+    n_groups = scores.shape[1]
     ranks = pd.DataFrame(scores).rank().to_numpy()  # -inf marks a group the attacker has never seen
-    areas, errors = [], []
-    for g in groups:
+    found = []
+    for g in [1] if n_groups == 2 else range(n_groups):
         inside = int(np.sum(truth == g))
         outside = len(truth) - inside
         if not inside or not outside:
             continue
-        area = roc_auc_score(truth == g, ranks[:, g])
+        area = float((ranks[truth == g, g].sum() - inside * (inside + 1) / 2) / (inside * outside))
         more, less = area / (2 - area), 2 * area**2 / (1 + area)
         variance = area * (1 - area) + (inside - 1) * (more - area**2) + (outside - 1) * (less - area**2)
-        areas.append(area)
-        errors.append(np.sqrt(max(variance, 0.0) / (inside * outside)))
-    if not areas:
+        found.append((area, float(np.sqrt(max(variance, 0.0) / (inside * outside)))))
+    return found
+
+
+def _area_under_curve(
+    scores: np.ndarray | None, truth: np.ndarray, confidence_level: float
+) -> tuple[float, float, float]:
+    """Mean area under the ROC curves, with an interval.
+
+    The half width of a mean is the mean of the half widths, as if all areas erred together.
+    """
+    found = [] if scores is None else _areas_and_errors(scores, truth)
+    if not found:
         return (float("nan"),) * 3
-    area, half = float(np.mean(areas)), float(norm.isf((1 - confidence_level) / 2) * np.mean(errors))
+    area, error = (float(mean) for mean in np.mean(found, axis=0))
+    half = float(norm.isf((1 - confidence_level) / 2)) * error
     return area, max(area - half, 0.0), min(area + half, 1.0)

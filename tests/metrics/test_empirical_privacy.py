@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import f1_score
 
 from skfairdp.metrics import empirical_privacy_score, leakage_score
+from skfairdp.metrics._empirical_privacy import _strongest_claims
 
 
 class ReadsColumn(ClassifierMixin, BaseEstimator):
@@ -73,11 +74,32 @@ def test_noise_is_as_private_as_not_looking():
     assert abs(empirical_privacy_score(H, z, random_state=0) - floor) < 0.03
 
 
+def test_strongest_of_several_attackers_is_taken():
+    """The sign of a product: the linear attacker sees nothing of it, and the pool does."""
+    H = np.random.default_rng(0).normal(size=(600, 4))
+    hidden = (H[:, 0] * H[:, 1] > 0).astype(int)
+    for kind in ("attributes", "entities"):
+        linear, pool = (
+            empirical_privacy_score(H, hidden, kind=kind, probe=probe, random_state=0) for probe in ("linear", "pool")
+        )
+        assert pool < 0.2 < linear
+        assert pool == empirical_privacy_score(H, hidden, kind=kind, random_state=0), "the pool is the default"
+
+
+def test_attackers_of_entities_are_chosen_by_f1():
+    """Of a rare entity, whoever never claims it is right more often, and finds nothing."""
+    rng = np.random.default_rng(0)
+    there = rng.random(1000) < 0.1
+    never, often = np.zeros(1000, dtype=bool), there | (rng.random(1000) < 0.15)
+    assert np.mean(never == there) > np.mean(often == there)
+    for claims in ([never, often], [often, never]):
+        np.testing.assert_array_equal(_strongest_claims(claims, there, np.arange(1000) % 5), often)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ({"kind": "names"}, "kind must be 'attributes' or 'entities'"),
-        ({"probe": "pool"}, "probe must be one attacker"),
         ({"kind": "entities", "sensitive_features": ["a", "b"] * 10}, "zeros and ones"),
         ({"sensitive_features": [1] * 20}, "at least 2 groups"),
     ],

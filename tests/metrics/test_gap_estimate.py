@@ -16,6 +16,7 @@ from skfairdp.metrics import (
     estimate_selection_ratio,
     proportion_bounds,
 )
+from skfairdp.metrics._simultaneous_bounds import gap_interval, gap_lower, normal_multiplier
 
 METRICS = ["tpr_gap", "grms", "accuracy_gap", "demographic_parity_gap", "equalized_odds_gap"]
 UNEQUAL = np.array([2000, 1000, 500, 100, 25, 12])
@@ -388,3 +389,14 @@ def test_bad_input_is_named(change, error, message):
 def test_the_reference_is_named_when_it_is_wrong():
     with pytest.raises(ValueError, match="y_pred_reference must have one label per row"):
         estimate_gap_change("tpr_gap", [0, 1], [0, 1], [0], sensitive_features=[0, 1])
+
+
+def test_the_lower_end_holds_for_all_pairs_of_groups_at_once():
+    """Of six groups any two may be the furthest apart: the interval is that of the range, not of one pair."""
+    sizes, hits = np.full(6, 200), np.array([90, 100, 104, 96, 140, 98])
+    groups = np.repeat(np.arange(6), sizes)
+    y_pred = np.concatenate([np.repeat([1, 0], [k, n - k]) for k, n in zip(hits, sizes)])
+    found = estimate_gap("demographic_parity_gap", y_pred, y_pred, sensitive_features=groups, pos_label=1)
+    lower, upper = gap_interval(hits / sizes, sizes.astype(float), 0.95)
+    assert (found.lower, found.upper) == pytest.approx((lower, upper))
+    assert lower < gap_lower(hits / sizes, sizes.astype(float), normal_multiplier(0.025)) - 0.03

@@ -15,8 +15,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skfairdp.metrics import leakage_report, leakage_score
-from skfairdp.metrics._attackers import Attack
+from skfairdp.metrics._adaptive_attackers import BoostingAttacker, NeighborsAttacker, NetworkAttacker
+from skfairdp.metrics._attackers import Attack, check_attacked_rows, named_attackers, run_attacks
 from skfairdp.metrics._leakage import strongest_attack
+from skfairdp.neural import ProbeClassifier
+from skfairdp.random import random_stream
 
 
 def signal(n=600, d=6, shift=1.0, seed=0):
@@ -35,7 +38,9 @@ def chance_band(n, level=1e-4):
     return binom.ppf(level / 2, n, 0.5) / n, binom.ppf(1 - level / 2, n, 0.5) / n
 
 
-@pytest.mark.parametrize("probe", [None, "linear", "boosting", KNeighborsClassifier(), RidgeClassifier(), "pool"])
+@pytest.mark.parametrize(
+    "probe", [None, "linear", "boosting", "neighbors", KNeighborsClassifier(), RidgeClassifier(), "pool"]
+)
 def test_attack_works_on_a_signal_and_is_at_chance_on_noise(probe):
     assert leakage_score(*signal(), probe=probe, cv=3, random_state=0) > 0.8
     H, z = noise()
@@ -150,6 +155,78 @@ def test_strongest_takes_the_best_attacker():
         H[:400], hidden[:400], probe=["linear", "boosting"], H_test=H[400:], sensitive_features_test=hidden[400:]
     )
     assert test_part.accuracy.iloc[-1] == test_part.accuracy.iloc[1]
+
+
+def test_pool_is_the_default_and_has_all_attackers():
+    """One of each kind, and the mean of the network and the trees; a pool without one of them fails here."""
+    H, z = signal(200)
+    report = leakage_report(H, z, cv=3, random_state=0)
+    assert report.attacker.tolist() == ["linear", "mlp", "boosting", "neighbors", "mlp + boosting", "strongest"]
+    assert leakage_score(H, z, cv=3, random_state=0) == report.accuracy.iloc[-1]
+    assert leakage_score(H, z, cv=3, random_state=0) == leakage_score(H, z, probe="pool", cv=3, random_state=0)
+
+
+def test_mean_of_network_and_trees():
+    H, z = signal(300, shift=0.5)
+    groups = np.array(["a", "b", "c"])[z + (H[:, 0] > 1)]
+    attacked = check_attacked_rows(H, groups, None, None, 3, random_stream(0))
+    indices = attacked.groups.indices[:, 0]
+    attacks, _, _ = run_attacks(attacked, indices, named_attackers(["mlp", "boosting"]), random_stream(0), None)
+    mean = (attacks["mlp"].scores + attacks["boosting"].scores) / 2
+    np.testing.assert_array_equal(attacks["mlp + boosting"].scores, mean)
+    np.testing.assert_array_equal(attacks["mlp + boosting"].predicted, mean.argmax(axis=1))
+
+
+def test_strongest_auc_is_chosen_by_auc():
+    """Where everybody is best said to be of the largest group, accuracy cannot tell the attackers apart."""
+    rng = np.random.default_rng(0)
+    truth = (rng.random(2000) < 0.2).astype(int)
+    says_the_largest = np.zeros(2000, dtype=int)
+    blind = Attack(says_the_largest, np.column_stack([rng.random(2000), rng.random(2000)]))
+    informed = truth + rng.normal(size=2000)
+    sees = Attack(says_the_largest, np.column_stack([-informed, informed]))
+    for attacks in ({"blind": blind, "sees": sees}, {"sees": sees, "blind": blind}):
+        found = strongest_attack(attacks, truth, np.arange(2000) % 5)
+        assert roc_auc_score(truth, found.scores[:, 1]) > 0.7
+        np.testing.assert_array_equal(found.predicted, says_the_largest)
+
+
+@pytest.mark.parametrize("n", [300, 2000])
+def test_boosting_bears_a_group_of_one(n):
+    """Rows for early stopping cannot be held out of a group of one row."""
+    H, z = signal(n, shift=4.0)
+    z[0] = 2
+    assert leakage_score(H, z, probe="boosting", cv=2, random_state=0) > 0.95
+
+
+def test_boosting_stops_early():
+    H, z = noise(3000)
+    assert BoostingAttacker(random_state=0).fit(H, z).trees_.n_iter_ < 100
+
+
+def test_network_is_not_deafened_by_noise_common_to_all_columns():
+    """One large draw for each row, as in the public code of DPNR: the plain network hears nothing else."""
+    rng = np.random.default_rng(0)
+    z = rng.integers(0, 2, 2000)
+    H = rng.normal(size=(2000, 20))
+    H[:, 0] += 3 * z
+    loud = H + 1000 * rng.laplace(size=(2000, 1))
+    test = {"H_test": loud[1000:], "sensitive_features_test": z[1000:], "random_state": 0}
+    low, high = chance_band(1000)
+    assert low < leakage_score(loud[:1000], z[:1000], probe=ProbeClassifier(random_state=0), **test) < high
+    assert leakage_score(loud[:1000], z[:1000], probe="mlp", **test) > 0.85
+    assert NetworkAttacker().fit(H, z).direction_ is None, "nothing is taken out of other rows"
+
+
+def test_neighbors_are_looked_for_among_5000_rows():
+    H, z = signal(6000)
+    attacker = NeighborsAttacker(random_state=0).fit(H, z)
+    assert attacker.neighbors_.n_samples_fit_ == 5000
+    assert attacker.neighbors_.n_neighbors == 35
+    assert attacker.score(H, z) > 0.85
+    np.testing.assert_array_equal(
+        attacker.predict_proba(H[:9]), NeighborsAttacker(random_state=0).fit(H, z).predict_proba(H[:9])
+    )
 
 
 def test_several_columns():
