@@ -424,7 +424,7 @@ class FederateClassifier(EncodedReleases, ClassNamePrefixFeaturesOutMixin, Class
             Groups; several columns get an adversary each. None trains without a fairness term, and is refused
             if one was asked for (``adversary_weight`` or ``fairness_penalty`` above 0, several adversaries).
         sample_weight : array-like of shape (n_samples,), optional
-            Row weights.
+            Row weights. A row of weight 2 is a row given twice: it is drawn twice in an epoch.
 
         Returns
         -------
@@ -462,7 +462,7 @@ class FederateClassifier(EncodedReleases, ClassNamePrefixFeaturesOutMixin, Class
                 stacklevel=4,
             )
         previous = self.net_ if continued else None
-        self.batch_size_, self.max_epochs_ = choose_batch_and_epochs(self, len(table.y))
+        self.batch_size_, self.max_epochs_ = choose_batch_and_epochs(self, table.n_draws)
         self.adversary_weight_, self.fairness_penalty_ = choose_fairness_weights(self, table, n_outputs)
         if self._is_tabular and not (continued and hasattr(self, "_column_statistics")):  # a warm start keeps its own
             self._column_statistics = column_statistics(table.x, table.y, table.weight)
@@ -472,6 +472,7 @@ class FederateClassifier(EncodedReleases, ClassNamePrefixFeaturesOutMixin, Class
             table.y,
             table.groups,
             table.weight,
+            table.copies,
             seed=training.seed(),
             n_iter_no_change=int(self.n_iter_no_change) if stops_early(self, len(table.y)) else None,
             validation_fraction=validation_share(self, len(table.y)),

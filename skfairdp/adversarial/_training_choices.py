@@ -42,7 +42,7 @@ def resolve_channel(estimator: Any) -> str:
 
 
 def choose_batch_and_epochs(estimator: Any, n_rows: int) -> tuple[int, int]:
-    """Settle the batch size and the number of epochs for this many different rows."""
+    """Settle the batch size and the number of epochs for epochs of this many rows."""
     batch_size, max_epochs = estimator.batch_size, estimator.max_epochs
     if isinstance(batch_size, str):
         batch_size = 2 ** round(math.log2(min(max(n_rows / 10, _SMALLEST_BATCH), _LARGEST_BATCH)))
@@ -79,7 +79,7 @@ def choose_fairness_weights(estimator: Any, table: TrainingTable, n_outputs: int
 
 def _batches_show_the_gap(estimator: Any, table: TrainingTable) -> bool:
     """Whether every rate that the penalty compares has rows enough in a batch; warn if not."""
-    batch_size, _ = choose_batch_and_epochs(estimator, len(table.y))
+    batch_size, _ = choose_batch_and_epochs(estimator, table.n_draws)
     by_class = estimator.fairness != "demographic_parity"
     one_rate = estimator.fairness == "equal_opportunity" and len(table.classes) == 2
     for j, n_groups in enumerate(table.n_groups):

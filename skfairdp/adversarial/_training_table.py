@@ -10,13 +10,17 @@ from sklearn.utils.class_weight import compute_class_weight
 from skfairdp._sklearn import check_sample_weight
 from skfairdp._validation import SensitiveGroups, check_sensitive_features
 
+#: Rows of an epoch at most, unless there are more different ones.
+_MOST_DRAWS = 1_000_000
+
 
 @dataclass
 class TrainingTable:
     """Encoded training data: equal rows are merged, and ``weight`` is None when all rows weigh the same.
 
-    ``n_records`` says how many records the rows stand for: their total weight before class weights, or their number
-    where weights are fractions that add up to less.
+    ``copies`` says how often each row is drawn in an epoch, None if each is drawn once: a row that was given a hundred
+    times, or with a weight of 100, takes part in a hundred batches. ``n_records`` says how many records the rows stand
+    for: their total weight before class weights, or their number where weights are fractions that add up to less.
     """
 
     x: Any
@@ -26,6 +30,12 @@ class TrainingTable:
     classes: np.ndarray
     sensitive: SensitiveGroups | None
     n_records: float
+    copies: np.ndarray | None
+
+    @property
+    def n_draws(self) -> int:
+        """How many rows an epoch has."""
+        return len(self.y) if self.copies is None else int(self.copies.sum())
 
     @property
     def n_groups(self) -> tuple[int, ...]:
@@ -82,14 +92,27 @@ def make_training_table(
             "y must hold at least two classes in rows of positive weight; "
             f"got {len(classes)} class: {classes.tolist()}."
         )
-    n_records = float(weight.sum())
+    by_class = np.ones(len(classes))
     if class_weight is not None:
-        weight = weight * _class_weights(class_weight, classes, y, indices, weight)[indices]
+        by_class = _class_weights(class_weight, classes, y, indices, weight)
     x, indices, groups, weight = merge_rows(x, indices, groups, weight)
+    n_records = max(float(weight.sum()), float(len(weight)))
+    copies = _copies_in_an_epoch(weight)
+    weight = weight * by_class[indices]
     weight = weight * (len(weight) / weight.sum())
     equal = bool(np.all(weight == weight[0]))
-    n_records = max(n_records, float(len(weight)))
-    return TrainingTable(x, indices, groups, None if equal else weight, classes, sensitive, n_records)
+    return TrainingTable(x, indices, groups, None if equal else weight, classes, sensitive, n_records, copies)
+
+
+def _copies_in_an_epoch(weight: np.ndarray) -> np.ndarray | None:
+    """Return how often each row is drawn in an epoch: as often as it weighs, and at least once.
+
+    So many copies share the weight, so that fractions are kept. Weights that count millions of people, as those of a
+    survey do, are scaled down: an epoch of a small table has to end.
+    """
+    most = max(_MOST_DRAWS, len(weight))
+    copies = np.maximum(np.floor(weight * min(1.0, most / weight.sum())), 1).astype(np.int64)
+    return None if (copies == 1).all() else copies
 
 
 def _class_weights(

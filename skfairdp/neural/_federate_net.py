@@ -72,14 +72,17 @@ class RowsDataset(Dataset):
     ----------
     X : array, tensor, sparse matrix, or mapping
         The rows, or a mapping with the rows under ``"x"`` and, where there are any, ``"groups"`` of shape
-        (n, n_columns) and ``"weight"`` of shape (n,).
+        (n, n_columns), ``"weight"`` of shape (n,), and ``"copies"`` of shape (n,): how often :meth:`draws` names a row.
     y : array or tensor of shape (n,), optional
         Class indices.
     """
 
     def __init__(self, X: Any, y: Any = None):
-        columns = X if isinstance(X, Mapping) else {"x": X}
-        super().__init__({name: _column(values) for name, values in columns.items()}, None if y is None else _column(y))
+        columns = {name: _column(values) for name, values in (X if isinstance(X, Mapping) else {"x": X}).items()}
+        self.copies = columns.pop("copies", None)
+        super().__init__(columns, None if y is None else _column(y))
+        if self.copies is not None:
+            self._weight_of_draw = columns.get("weight", torch.ones_like(self.copies)) / self.copies
 
     def __getitem__(self, rows: Any) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
         """Return a batch; only here do sparse rows become dense."""
@@ -91,9 +94,24 @@ class RowsDataset(Dataset):
         y = torch.zeros(len(X["x"]), dtype=torch.int64) if self.y is None else self.y[rows]
         return X, y
 
-    def part(self, rows: torch.Tensor) -> "RowsDataset":
-        """Return some of the rows as a dataset of their own."""
+    def draws(self) -> torch.Tensor:
+        """Return the rows of an epoch, each as often as it has copies."""
+        rows = torch.arange(len(self))
+        return rows if self.copies is None else rows.repeat_interleave(self.copies.cpu())
+
+    def drawn(self, rows: torch.Tensor) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
+        """Return a batch of draws: the copies of a row share its weight."""
+        X, y = self[rows]
+        if self.copies is not None:
+            X["weight"] = self._weight_of_draw[rows]
+        return X, y
+
+    def part(self, rows: torch.Tensor, copies: torch.Tensor | None = None) -> "RowsDataset":
+        """Return some of the rows, or some of their copies, as a dataset of their own."""
         X = {name: _take(values, rows) for name, values in self.X.items()}
+        if self.copies is not None:
+            X["copies"] = self.copies[rows] if copies is None else copies
+            X["weight"] = self._weight_of_draw[rows] * X["copies"]
         return RowsDataset(X, None if self.y is None else self.y[rows])
 
 
@@ -107,7 +125,8 @@ class TensorBatches:
     batch_size : int
         Rows of a batch; the last one may be smaller.
     shuffle : bool
-        Draw a new order for every pass, from torch's global generator.
+        Draw a new order for every pass, from torch's global generator, of all copies of the rows; else every row comes
+        once, with its whole weight.
     drop_last : bool
         Leave out a last batch that is smaller than the others.
     """
@@ -118,21 +137,28 @@ class TensorBatches:
         self.shuffle = shuffle
         self.drop_last = drop_last
 
+        # A part that another train_split than ours has cut has no copies: its rows come once, with their whole weight.
+        has_copies = shuffle and getattr(dataset, "copies", None) is not None
+        self._draws = dataset.draws() if has_copies else torch.arange(len(dataset))
+        self._batch = dataset.drawn if has_copies else dataset.__getitem__
+
     def __len__(self) -> int:
-        whole, rest = divmod(len(self.dataset), self.batch_size)
+        whole, rest = divmod(len(self._draws), self.batch_size)
         return whole if self.drop_last else whole + (rest > 0)
 
     def __iter__(self) -> Iterator[tuple[dict[str, torch.Tensor], torch.Tensor]]:
-        order = torch.randperm(len(self.dataset)) if self.shuffle else None
+        order = self._draws[torch.randperm(len(self._draws))] if self.shuffle else None
         for i in range(len(self)):
             rows = slice(i * self.batch_size, (i + 1) * self.batch_size)
-            yield self.dataset[rows if order is None else order[rows]]
+            yield self._batch(rows if order is None else order[rows])
 
 
 class HoldOut:
     """Keep a share of the rows of each class out of training; a ``train_split`` of skorch.
 
-    torch's global generator chooses them. One row of every class stays, however large the share.
+    torch's global generator chooses them. One row of every class stays, however large the share. The copies of a row go
+    to one side together, so that nothing is validated on that was trained on, unless the share of them is one or more:
+    a row of so many copies is divided, for without it the training would see its class too rarely.
 
     Parameters
     ----------
@@ -145,18 +171,29 @@ class HoldOut:
 
     def __call__(self, dataset: RowsDataset, y: Any = None, **params: Any) -> tuple[RowsDataset, RowsDataset]:
         """Return the rows to train on and the rows to validate on."""
-        n_rows = len(dataset)
-        if max(1, round(self.validation_fraction * n_rows)) >= n_rows:
-            raise ValueError(f"validation_fraction={self.validation_fraction!r} leaves no row of {n_rows} to train on.")
+        n_rows, share = len(dataset), self.validation_fraction
+        if max(1, round(share * n_rows)) >= n_rows:
+            raise ValueError(f"validation_fraction={share!r} leaves no row of {n_rows} to train on.")
+        copies = getattr(dataset, "copies", None)
+        copies = torch.ones(n_rows, dtype=torch.int64) if copies is None else copies.cpu()
         order = torch.randperm(n_rows)
         labels = torch.zeros(n_rows) if dataset.y is None else dataset.y.cpu()[order]
+        divided = share * copies[order] >= 1
         valid = torch.zeros(n_rows, dtype=torch.bool)
         for label in labels.unique():
-            rows = torch.nonzero(labels == label)[:, 0]
-            valid[rows[: min(round(self.validation_fraction * len(rows)), len(rows) - 1)]] = True
-        if not valid.any():
+            rows = torch.nonzero((labels == label) & ~divided)[:, 0]
+            kept = 0 if (divided & (labels == label)).any() else 1
+            valid[rows[: min(round(share * len(rows)), len(rows) - kept)]] = True
+        if not valid.any() and not divided.any():
             valid[0] = True
-        return dataset.part(order[~valid]), dataset.part(order[valid])
+        if not divided.any():
+            return dataset.part(order[~valid]), dataset.part(order[valid])
+        copies = copies[order]
+        to_valid = torch.where(divided, (share * copies).round().long(), torch.where(valid, copies, 0))
+        return tuple(  # type: ignore[return-value]
+            dataset.part(order[some > 0], some[some > 0].to(dataset.copies.device))
+            for some in (copies - to_valid, to_valid)
+        )
 
 
 class AdversarySchedule(Callback):
@@ -305,6 +342,7 @@ def train_net(
     y: np.ndarray,
     groups: np.ndarray | None,
     weight: np.ndarray | None,
+    copies: np.ndarray | None = None,
     *,
     seed: int,
     n_iter_no_change: int | None = None,
@@ -325,6 +363,8 @@ def train_net(
         Group indices.
     weight : ndarray of shape (n_samples,) or None
         Row weights.
+    copies : ndarray of int of shape (n_samples,) or None
+        How often each row is drawn in an epoch; its draws share its weight.
     seed : int
         Decides initial weights, order of rows, dropout, and the noise of training.
     n_iter_no_change : int or None
@@ -360,6 +400,8 @@ def train_net(
         X["groups"] = torch.as_tensor(groups, dtype=torch.int64, device=device)
     if weight is not None:
         X["weight"] = torch.as_tensor(weight, dtype=torch.float32, device=device)
+    if copies is not None:
+        X["copies"] = torch.as_tensor(copies, dtype=torch.int64, device=device)
     with torch_seed(seed, device):
         net = FederateNet(**given).initialize()
         if any(_looks_at_validation_rows(callback) for _, callback in net.callbacks_):

@@ -14,8 +14,9 @@ from skfairdp.random import RandomStream
 _SMALL = 1_000_000
 
 _lock = threading.Lock()
-_blocks_inside = 0
+_python_threads_inside = 0
 _threads_before = 1
+_of_this_thread = threading.local()  # .depth: how many blocks this Python thread is in
 
 
 def torch_generator(stream: RandomStream) -> torch.Generator:
@@ -67,8 +68,9 @@ def limit_threads(n_threads: int = 1) -> Iterator[None]:
     several of them only wait for each other. With one thread the sums are also added in
     one order, so that a seed gives the same weights on machines with other core counts.
 
-    torch has one setting for the whole process. When blocks overlap in several Python
-    threads, the first one in sets it and the last one out restores it.
+    OpenMP has a setting for every Python thread, and new ones take it from torch's. When
+    blocks overlap in several Python threads, each sets its own and gets back what the
+    process had when the first one came in.
 
     Parameters
     ----------
@@ -85,21 +87,26 @@ def limit_threads(n_threads: int = 1) -> Iterator[None]:
     >>> torch.get_num_threads() == before
     True
     """
-    global _blocks_inside, _threads_before
-    with _lock:
-        if _blocks_inside == 0:
-            _threads_before = torch.get_num_threads()
+    global _python_threads_inside, _threads_before
+    depth = getattr(_of_this_thread, "depth", 0)
+    if depth == 0:
+        with _lock:
+            if _python_threads_inside == 0:
+                _threads_before = torch.get_num_threads()
+            _python_threads_inside += 1
             # Said even if it is so already: where threadpoolctl has set OpenMP to one thread behind torch's back, torch
             # tells 1 and still starts its threads anew for every small product, which takes hundreds of times as long.
             torch.set_num_threads(n_threads)
-        _blocks_inside += 1
+    _of_this_thread.depth = depth + 1
     try:
         yield
     finally:
-        with _lock:
-            _blocks_inside -= 1
-            if _blocks_inside == 0 and torch.get_num_threads() != _threads_before:
-                torch.set_num_threads(_threads_before)
+        _of_this_thread.depth = depth
+        if depth == 0:
+            with _lock:
+                _python_threads_inside -= 1
+                if torch.get_num_threads() != _threads_before:
+                    torch.set_num_threads(_threads_before)
 
 
 def threads_for(module: nn.Module) -> AbstractContextManager:

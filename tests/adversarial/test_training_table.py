@@ -77,3 +77,33 @@ def test_table_of_sparse_rows_stays_sparse():
     table = make_training_table(sparse.csr_matrix(x), y, groups, weight, "balanced")
     assert sparse.issparse(table.x)
     assert table.x.shape[0] == len(table.y) == len(table.groups)
+
+
+def test_epoch_draws_a_row_as_often_as_it_weighs():
+    x, y, groups, weight = rows()
+    table = make_training_table(x, y, groups, weight, None)
+    assert table.n_draws == weight.sum()
+    merged = merge_rows(x, y, groups, weight)
+    np.testing.assert_array_equal(table.copies, merged[3])
+
+
+def test_fractions_are_drawn_once_at_least():
+    x = np.arange(4, dtype=np.float32)[:, None]
+    table = make_training_table(x, np.array([0, 1, 0, 1]), None, [0.2, 1.9, 2.0, 3.7], None)
+    assert dict(zip(table.x[:, 0], table.copies)) == {0: 1, 1: 1, 2: 2, 3: 3}
+    assert make_training_table(x, np.array([0, 1, 0, 1]), None, [0.2, 1.9, 0.1, 1.0], None).copies is None
+
+
+def test_weights_of_a_survey_do_not_make_epochs_endless():
+    x = np.arange(100, dtype=np.float32)[:, None]
+    table = make_training_table(x, np.arange(100) % 2, None, np.full(100, 1e7), None)
+    assert table.n_draws == 1_000_000
+
+
+def test_class_weights_change_no_draws():
+    x, y, groups, weight = rows()
+    table = make_training_table(x, y, groups, weight, {0: 5.0, 1: 1.0})
+    assert table.n_draws == weight.sum()
+    assert table.class_shares()[0] == pytest.approx(
+        5 * weight[y == 0].sum() / (5 * weight[y == 0].sum() + weight[y == 1].sum())
+    )

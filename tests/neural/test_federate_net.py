@@ -57,6 +57,38 @@ def test_batches_cover_every_row_once(drop_last, sizes):
     assert not torch.equal(first[0], second[0])
 
 
+def test_rows_of_many_copies_are_divided_and_others_are_not():
+    copies = np.array([100, 40] + [3] * 20)
+    weight = copies / copies.mean()
+    rows = {"x": np.arange(22.0)[:, None], "weight": weight, "copies": copies}
+    train, valid = HoldOut(0.1)(RowsDataset(rows, np.arange(22) % 2))
+    seen = [dict(zip(part.X["x"][:, 0].tolist(), part.copies.tolist())) for part in (train, valid)]
+    assert [part[0.0] for part in seen] == [90, 10]
+    assert [part[1.0] for part in seen] == [36, 4]
+    others = [{x: n for x, n in part.items() if x > 1} for part in seen]
+    assert not set(others[0]) & set(others[1]), "copies of a row that has few stay together"
+    assert len(others[0]) + len(others[1]) == 20
+    assert len(others[1]) == 2
+    total = float(train.X["weight"].sum() + valid.X["weight"].sum())
+    assert total == pytest.approx(weight.sum(), rel=1e-5)
+
+
+def test_copies_are_drawn_and_share_the_weight():
+    """A row of three copies is in three draws of a third of its weight; validation has it once, with all of it."""
+    dataset = RowsDataset(
+        {"x": np.arange(3.0)[:, None], "weight": np.array([0.5, 3.0, 2.0]), "copies": np.array([1, 3, 2])}, np.arange(3)
+    )
+    drawn = [
+        (float(x), float(w)) for X, _ in TensorBatches(dataset, 4, shuffle=True) for x, w in zip(X["x"], X["weight"])
+    ]
+    assert sorted(drawn) == [(0, 0.5), (1, 1), (1, 1), (1, 1), (2, 1), (2, 1)]
+    assert len(TensorBatches(dataset, 4, shuffle=True)) == 2
+    ((whole, _),) = TensorBatches(dataset, 4)
+    assert whole["weight"].tolist() == [0.5, 3.0, 2.0]
+    part = dataset.part(torch.tensor([2, 0]))
+    assert part.draws().tolist() == [0, 0, 1]
+
+
 def test_hold_out_parts_rows():
     x, y, groups, weight = table()
     numbered = {"x": sparse.csr_array(np.c_[np.arange(1, 51), x]), "groups": groups, "weight": weight}

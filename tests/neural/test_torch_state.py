@@ -10,22 +10,43 @@ from skfairdp.neural._torch_state import resolve_device, torch_seed
 from skfairdp.random import random_stream
 
 
+@pytest.fixture
+def two_threads():
+    """Give torch two threads, also where the tests are run with one: what is to be restored must not be 1."""
+    given = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(given)
+
+
+@pytest.mark.usefixtures("two_threads")
 def test_overlapping_blocks_restore_threads():
-    before = torch.get_num_threads()
-    inside, leave = threading.Event(), threading.Event()
+    inside, leave, counts = threading.Event(), threading.Event(), []
 
     def other():
         with limit_threads(1):
             inside.set()
             leave.wait(10)
+        counts.append(torch.get_num_threads())
 
     worker = threading.Thread(target=other)
     with limit_threads(1):
         worker.start()
         inside.wait(10)
-    leave.set()  # the thread that came second leaves last
+    assert torch.get_num_threads() == 2, "the main thread has its own setting back, while the other is still inside"
+    leave.set()
     worker.join()
-    assert torch.get_num_threads() == before
+    assert torch.get_num_threads() == 2
+    assert counts == [2]
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_nested_blocks_restore_threads_at_the_end():
+    with limit_threads(1):
+        with limit_threads(1):
+            pass
+        assert torch.get_num_threads() == 1
+    assert torch.get_num_threads() == 2
 
 
 def test_generators_follow_the_stream():
