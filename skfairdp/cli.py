@@ -151,9 +151,11 @@ def _run_audit(
 ) -> int:
     from dataclasses import replace
 
-    from skfairdp.table_audit import audit_table, printable
+    from skfairdp.table_audit import audit_table, declare_process_ours, printable
     from skfairdp.table_files import check_writable
 
+    if chosen.is_program:
+        declare_process_ours()
     for path in filter(None, (chosen.out, chosen.json, chosen.markdown)):
         check_writable(path)
     result = audit_table(frame, **arguments, n_jobs=chosen.jobs, verbose=not chosen.quiet)
@@ -165,7 +167,7 @@ def _run_audit(
         result.to_markdown(chosen.markdown)
     print(result.to_text(colour=_has_colour(sys.stdout)))
     for note in result.notes:
-        if "left out, because" in note:
+        if "left out, because" in note.lower():
             print(f"\nnote: {printable(note)}")
     print(f"\nreport: {os.path.abspath(chosen.out)}")
     reasons = [reason for condition in fail_conditions if (reason := condition.reason_to_fail(result)) is not None]
@@ -279,6 +281,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     parser = make_parser()
     chosen = parser.parse_args(arguments)
+    chosen.is_program = arguments is None
     if chosen.command is None:
         parser.print_help()
         return EXIT_OK

@@ -185,7 +185,7 @@ def test_first_screen_has_verdict_picture_and_steps(folder, reports):
 def test_the_demo_fits_and_is_whole(folder, width):
     path = folder / "demo.html"
     if not path.exists():
-        assert main(["demo", "--rows", "400", "--quiet", "--out", str(path)]) == 0
+        assert main(["demo", "--rows", "2000", "--quiet", "--out", str(path)]) == 0
     found, log = measured(folder, framed(folder, path, width))
     check_page(found, log, width)
     assert found["title"] == "Demonstration: a made-up table"

@@ -390,14 +390,14 @@ def test_an_interrupted_audit_leaves_no_report(folder, capsys, monkeypatch):
 
 
 def test_the_demo_runs_the_methods_of_an_audit(folder, capsys):
-    code, out, err = run(capsys, "demo", "--rows", "500", "--json", "demo.json")
+    code, out, err = run(capsys, "demo", "--rows", "2000", "--json", "demo.json")
     assert code == 0
     document = json.loads(Path("demo.json").read_text())
     methods = [row["method"] for row in document["table"]]
     assert methods == method_names()
     assert all(name in out for name in methods)
     assert "left)" in err  # progress with the time left
-    assert "skfairdp demo --rows 500 --seed 0" in Path("skfairdp-report.html").read_text()
+    assert "skfairdp demo --rows 2000 --seed 0" in Path("skfairdp-report.html").read_text()
 
 
 def test_methods_whose_names_have_spaces(folder):

@@ -8,6 +8,7 @@ from skfairdp.table_audit._methods_compared import method_names
 from skfairdp.table_audit._table_audit import TableAudit
 from skfairdp.table_audit._terminal_summary import printable
 from skfairdp.table_audit._verdict import Verdict
+from skfairdp.table_audit._worker_processes import declare_process_ours
 
 # What is imported and not listed here is for other folders of skfairdp.
 __all__ = [

@@ -1,15 +1,12 @@
 """An audit under way: divide the rows, try candidates, train, measure, attack, lay out."""
 
 import math
-import os
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from joblib import Parallel, delayed
 from sklearn.pipeline import Pipeline
-from threadpoolctl import threadpool_limits
 
 from skfairdp._validation import check_sensitive_features
 from skfairdp.accounting import PrivacyGuarantee
@@ -46,12 +43,11 @@ from skfairdp.table_audit._train_and_attack import (
     protects_fitted_rows,
     train_and_attack,
 )
+from skfairdp.table_audit._worker_processes import WorkerProcesses
 
 #: Columns to predict from at most: an eraser of more would take hours.
 MAX_FEATURES = 1000
 _ATTACK_COST = 6.0  # time of an attack on a representation, relative to a logistic regression
-#: Cells of the training table from which further processes gain more time than their start costs.
-_WORTH_PROCESSES = 40_000
 
 
 class AuditRun:
@@ -71,11 +67,10 @@ class AuditRun:
         How much of it may be given up.
     stream : RandomStream
         Of splits, training and noise.
-    n_jobs : int or None
-        Number of processes; None takes all processors where that is worth it.
     """
 
     setting: Setting
+    workers: WorkerProcesses
 
     def __init__(
         self,
@@ -85,13 +80,12 @@ class AuditRun:
         score: str,
         threshold: float,
         stream: Any,
-        n_jobs: int | None,
     ):
         self.table = table
         self.systems = {system.name: system for system in systems}
         self.methods = methods
         self.score, self.threshold = score, threshold
-        self.stream, self.n_jobs = stream, n_jobs
+        self.stream = stream
         self.notes = [*table.notes, *(note for system in systems for note in system.notes)]
         self.answers = {s.name: Answers(s.rows, s.predicted, s.scores) for s in systems}
         self.attacks: dict[str, Attack] = {}
@@ -147,18 +141,16 @@ class AuditRun:
         trained = sum(m.cost * (len(m.candidates(self.setting)) * n_fits + 1) for m in firsts)
         return trained + _ATTACK_COST * (len(self.methods) + len(self.systems) + 1)
 
-    def _n_processes(self) -> int:
-        if self.n_jobs is not None:
-            return self.n_jobs
-        return (os.cpu_count() or 1) if len(self.train) * self.table.X.shape[1] > _WORTH_PROCESSES else 1
-
     def _run(self, steps: list[tuple[float, str]], calls: list[Any], progress: Progress) -> list[Any]:
-        """Make calls in parallel, each with its cost and what it does; return their results in order."""
+        """Make calls in parallel, each with its cost and what it does; return their results in order.
+
+        The dearest come first, so that no process is left with one at the end.
+        """
+        order = sorted(range(len(calls)), key=lambda number: -steps[number][0])
         results: list[Any] = [None] * len(calls)
-        numbered = (delayed(_call_with_number)(number, *call) for number, call in enumerate(calls))
-        for number, found in Parallel(n_jobs=self._n_processes(), return_as="generator_unordered")(numbered):
-            results[number] = found
-            progress.step(*steps[number])
+        for place, found in self.workers.results([calls[number] for number in order]):
+            results[order[place]] = found
+            progress.step(*steps[order[place]])
         return results
 
     def _model(self, method: Method, params: dict[str, Any]) -> Any:
@@ -447,13 +439,3 @@ def _privacy_figures(protects: str, model: Any, guarantees: list[PrivacyGuarante
     (guarantee,) = finite
     protects = protects or ("the training rows" if protects_fitted_rows(model) else RECORDS)
     return {"epsilon": guarantee.epsilon, "delta": guarantee.delta, "protects": protects}
-
-
-def _call_with_number(number: int, function: Any, *arguments: Any) -> tuple[int, Any]:
-    """Call a function in a worker, and tell which call it was: results come in the order in which they are ready.
-
-    It gets one thread: on a busy machine, the threads of boosted trees and of matrix products wait for each other for
-    minutes.
-    """
-    with threadpool_limits(1):
-        return number, function(*arguments)

@@ -20,6 +20,7 @@ from skfairdp.table_audit._table_audit import TableAudit
 from skfairdp.table_audit._table_checks import check_table
 from skfairdp.table_audit._terminal_summary import Progress
 from skfairdp.table_audit._train_and_attack import group_columns
+from skfairdp.table_audit._worker_processes import WorkerProcesses
 
 
 def audit_table(
@@ -76,8 +77,8 @@ def audit_table(
     methods : list, "all", "none" or None, default=None
         Names (see the guide), classifiers of your own, and pairs of a name and a classifier. A classifier gets prepared
         numbers; a ``Pipeline`` gets the columns; one that is fitted is a system that exists. None takes ``"logistic"``,
-        ``"trees"``, ``"fair trees"``, ``"fair private trees"``, ``"federate"``, ``"leace"`` and ``"pate"``; ``"none"``
-        trains nothing.
+        ``"trees"``, ``"fair trees"``, ``"fair private trees"``, ``"leace"``, and from 2,000 rows on ``"federate"`` and
+        ``"pate"``; ``"none"`` trains nothing.
     fairness : {"equal_opportunity", "equalized_odds", "demographic_parity", "calibration"}, default="equal_opportunity"
         What is compared between groups: true positive rates, true and false positive rates, selection rates, or how far
         scores are from what comes true.
@@ -202,11 +203,17 @@ def audit_table(
         raise ValueError(f"methods: {', '.join(unable)} cannot be judged by fairness={fairness!r}.")
     if fairness == "calibration" and (without := [system.name for system in systems if system.scores is None]):
         raise ValueError(f"fairness='calibration' is about scores, and {', '.join(without)} has none.")
+    small = [method.name for method in chosen if methods is None and len(table.y) < method.least_rows]
+    chosen = [method for method in chosen if method.name not in small]
     score = score_to_choose_by(table.y, len(table.classes)) if choose_by == "auto" else choose_by
-    run = AuditRun(table, systems, chosen, score, threshold, random_stream(seed), n_jobs)
+    run = AuditRun(table, systems, chosen, score, threshold, random_stream(seed))
     run.notes[:0] = getattr(frame, "attrs", {}).get("notes", ())  # what reading the file has changed
     if unable:
         run.notes.append(f"Left out, because they are not about {fairness}: {', '.join(unable)}.")
+    if small:
+        run.notes.append(
+            f"Left out, because the table has few rows: {', '.join(small)}. Name them among the methods to have them."
+        )
     if chosen:
         run.divide(test_size, n_splits, n_repeats, n_train_rows, n_search_rows)
     run.choose_attacked_rows(n_probe_rows)
@@ -225,9 +232,10 @@ def audit_table(
     checks += check_table(table, run.stream.generator)
     progress = Progress(run.work(), verbose)
     try:
-        if chosen:
-            run.search(progress)
-        run.measure(progress)
+        with WorkerProcesses(n_jobs, len(run.train) * table.X.shape[1]) as run.workers:
+            if chosen:
+                run.search(progress)
+            run.measure(progress)
     finally:
         progress.close()
     roles = {"target": table.target, "sensitive": list(table.sensitive)}

@@ -1,20 +1,14 @@
 """The methods that an audit compares: one entry each, with every hyper-parameter written out."""
 
 import math
-import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-import numpy as np
-import pandas as pd
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import train_test_split
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
@@ -23,11 +17,18 @@ from skfairdp.adversarial import FederateClassifier
 from skfairdp.ensemble import PATEClassifier
 from skfairdp.postprocessing import FairPrivateClassifier
 from skfairdp.preprocessing import INLPEraser, LEACEEraser
+from skfairdp.table_audit._models_of_others import (
+    FairlearnClassifier,
+    ThresholdOptimizerClassifier,
+    boosted_trees,
+)
 
 #: Fairness definitions that are about rates of answers; calibration is about scores.
 RATE_DEFINITIONS = ("equal_opportunity", "equalized_odds", "demographic_parity")
 _BATCH_SIZE = 256
 _PUBLIC_SHARE = 0.25  # of the training rows, for methods that need public rows beside the private ones
+#: Rows of a table from which on a network, and teachers on parts of the rows, learn enough to be worth their time.
+_ENOUGH_ROWS = 2000
 _STEPS = 300  # gradient steps of a network, about: small tables are passed through more often than large ones
 #: What every network of an audit has in common. Written out, so that other defaults of the estimator change no audit.
 _NETWORK: dict[str, Any] = {
@@ -73,7 +74,7 @@ class Setting:
     def fair_trees(self, epsilon: float) -> FairPrivateClassifier:
         """Return boosted trees whose answers have the same rates in all groups, as far as the relaxation allows."""
         return FairPrivateClassifier(
-            _trees(),
+            boosted_trees(self.n_rows),
             epsilon=epsilon,
             fairness=self.fairness,
             relaxation=min(self.relaxation, 1.0),
@@ -126,6 +127,8 @@ class Method:
         as ``public``.
     by_default : bool
         Whether an audit takes it when no methods are named.
+    least_rows : int
+        Rows of a table below which an audit takes it only if it is named.
     """
 
     name: str
@@ -143,163 +146,7 @@ class Method:
     adapt: Callable[[Setting], Callable[[Any], None]] | None = None
     public_share: float = 0.0
     by_default: bool = True
-
-
-class FairlearnClassifier(ClassifierMixin, BaseEstimator):
-    """Logistic regression under fairlearn's reduction, for labels of any kind and groups that are routed.
-
-    ``fairlearn.reductions.ExponentiatedGradient`` wants the labels 0 and 1, and takes the groups inside ``**kwargs``,
-    where scikit-learn cannot route them.
-
-    Parameters
-    ----------
-    pos_label : label or None, default=None
-        The class whose rates are made equal; None is the larger label.
-    fairness : {"equal_opportunity", "equalized_odds", "demographic_parity"}, default="equal_opportunity"
-        Which rates.
-    difference_bound : float, default=0.01
-        The gap that is allowed on the training rows.
-    random_state : int or None, default=None
-        Its predictions are drawn at random among several linear models.
-    """
-
-    def __init__(
-        self,
-        pos_label: Any = None,
-        *,
-        fairness: str = "equal_opportunity",
-        difference_bound: float = 0.01,
-        random_state: Any = None,
-    ):
-        self.pos_label = pos_label
-        self.fairness = fairness
-        self.difference_bound = difference_bound
-        self.random_state = random_state
-
-    def fit(self, X: Any, y: Any, *, sensitive_features: Any) -> "FairlearnClassifier":
-        """Train a linear model under the constraint of equal rates."""
-        from fairlearn import reductions
-
-        self.classes_ = _two_classes(y, self.pos_label, "fairlearn's reduction")
-        constraint = {
-            "equal_opportunity": reductions.TruePositiveRateParity,
-            "equalized_odds": reductions.EqualizedOdds,
-            "demographic_parity": reductions.DemographicParity,
-        }[self.fairness](difference_bound=self.difference_bound)
-        self.reduction_ = reductions.ExponentiatedGradient(LogisticRegression(max_iter=1000), constraint)
-        with _quiet_fairlearn():
-            self.reduction_.fit(X, np.asarray(y) == self.classes_[1], sensitive_features=sensitive_features)
-        return self
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the probability of each class under the drawing of models; columns as in ``classes_``."""
-        weights = self.reduction_.weights_
-        models = self.reduction_.predictors_
-        positive = sum(weight * models[k].predict(X) for k, weight in weights.items() if weight > 0)
-        return np.column_stack([1 - positive, positive])
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Draw a label of each row; the same seed draws the same."""
-        return self.classes_[np.asarray(self.reduction_.predict(X, random_state=self.random_state)).astype(int)]
-
-
-class ThresholdOptimizerClassifier(ClassifierMixin, BaseEstimator):
-    """Boosted trees with a threshold for each group, by fairlearn's ``ThresholdOptimizer``.
-
-    It must be told everybody's group to predict, and takes it as further columns of its rows.
-
-    Parameters
-    ----------
-    preparation : transformer
-        Turns the other columns into numbers.
-    group_columns : sequence of str
-        Columns that tell the group.
-    fairness : {"equal_opportunity", "equalized_odds", "demographic_parity"}, default="equal_opportunity"
-        Which rates are made equal.
-    pos_label : label or None, default=None
-        The class whose rates are made equal; None is the larger label.
-    random_state : int or None, default=None
-        Predictions between two thresholds are drawn at random.
-    """
-
-    def __init__(
-        self,
-        preparation: Any,
-        group_columns: Sequence[str],
-        *,
-        fairness: str = "equal_opportunity",
-        pos_label: Any = None,
-        random_state: Any = None,
-    ):
-        self.preparation = preparation
-        self.group_columns = group_columns
-        self.fairness = fairness
-        self.pos_label = pos_label
-        self.random_state = random_state
-
-    def fit(self, X: pd.DataFrame, y: Any) -> "ThresholdOptimizerClassifier":
-        """Train the trees on seven tenths of the rows, and find the thresholds on the others."""
-        from fairlearn.postprocessing import ThresholdOptimizer
-
-        self.classes_ = _two_classes(y, self.pos_label, "fairlearn's ThresholdOptimizer")
-        self.feature_names_in_ = np.array(X.columns, dtype=object)
-        constraint = {
-            "equal_opportunity": "true_positive_rate_parity",
-            "equalized_odds": "equalized_odds",
-            "demographic_parity": "demographic_parity",
-        }[self.fairness]
-        y = (np.asarray(y) == self.classes_[1]).astype(int)
-        # Trees are too sure of rows that they were trained on: thresholds are found on others.
-        fit, held_out = train_test_split(np.arange(len(y)), test_size=0.3, random_state=0, stratify=y)
-        model = Pipeline([("prepare", clone(self.preparation)), ("trees", _trees().set_params(random_state=0))])
-        model.fit(self._without_groups(X.iloc[fit]), y[fit])
-        self.optimizer_ = ThresholdOptimizer(
-            estimator=model, constraints=constraint, predict_method="predict_proba", prefit=True
-        )
-        with _quiet_fairlearn():
-            rows = X.iloc[held_out]
-            self.optimizer_.fit(self._without_groups(rows), y[held_out], sensitive_features=self._groups(rows))
-        return self
-
-    def _groups(self, X: pd.DataFrame) -> np.ndarray:
-        return X[list(self.group_columns)].astype(str).agg(" x ".join, axis=1).to_numpy()
-
-    def _without_groups(self, X: pd.DataFrame) -> pd.DataFrame:
-        return X.drop(columns=list(self.group_columns))
-
-    def predict_proba(self, X: pd.DataFrame) -> np.ndarray:
-        """Return the probability that each class is answered; columns as in ``classes_``."""
-        rows, groups = self._without_groups(X), self._groups(X)
-        score = self.optimizer_.estimator_.predict_proba(rows)[:, 1]
-        positive = np.zeros(len(rows))
-        for group, rule in self.optimizer_.interpolated_thresholder_.interpolation_dict.items():
-            here = groups == group
-            answer = sum(rule[f"p{k}"] * np.asarray(rule[f"operation{k}"](score[here])) for k in (0, 1))
-            ignored = rule.get("p_ignore", 0.0)
-            positive[here] = ignored * rule.get("prediction_constant", 0.0) + (1 - ignored) * answer
-        return np.column_stack([1 - positive, positive])
-
-    def predict(self, X: pd.DataFrame) -> np.ndarray:
-        """Draw a label of each row; the same seed draws the same."""
-        drawn = np.random.default_rng(self.random_state).random(len(X))
-        return self.classes_[(drawn < self.predict_proba(X)[:, 1]).astype(int)]
-
-
-def _two_classes(y: Any, pos_label: Any, who: str) -> np.ndarray:
-    """Return both classes, the positive one last."""
-    labels = np.unique(y).tolist()
-    if len(labels) != 2:
-        raise ValueError(f"{who} knows two classes; the target has {len(labels)}.")
-    positive = labels[1] if pos_label is None else pos_label
-    return np.array([label for label in labels if label != positive] + [positive])
-
-
-@contextmanager
-def _quiet_fairlearn() -> Iterator[None]:
-    with warnings.catch_warnings():  # how fairlearn calls pandas is not the reader's concern
-        warnings.simplefilter("ignore", DeprecationWarning)
-        warnings.simplefilter("ignore", FutureWarning)
-        yield
+    least_rows: int = 0
 
 
 def _federate_codes(setting: Setting) -> dict[str, Any]:
@@ -333,12 +180,6 @@ def _set_epsilon_of_last_step(model: Any, epsilon: float) -> None:
     model[-1].set_epsilon(epsilon)
 
 
-def _trees() -> HistGradientBoostingClassifier:
-    return HistGradientBoostingClassifier(
-        learning_rate=0.1, max_iter=100, max_leaf_nodes=31, min_samples_leaf=20, early_stopping="auto"
-    )
-
-
 RECORDS = "each record it is given"
 
 METHODS: dict[str, Method] = {
@@ -355,7 +196,7 @@ METHODS: dict[str, Method] = {
             "trees",
             "Boosted trees, trained for accuracy alone.",
             "nothing",
-            lambda s: _trees(),
+            lambda s: boosted_trees(s.n_rows),
             cost=2,
             is_reference=True,
         ),
@@ -383,6 +224,7 @@ METHODS: dict[str, Method] = {
             RECORDS,
             lambda s: s.network(s.epsilon, adversary_weight=1.0, **_federate_codes(s)),
             cost=6,
+            least_rows=_ENOUGH_ROWS,
         ),
         Method(
             "leace",
@@ -397,6 +239,7 @@ METHODS: dict[str, Method] = {
             _pate_method,
             cost=6,
             public_share=_PUBLIC_SHARE,
+            least_rows=_ENOUGH_ROWS,
         ),
         Method(
             "unconstrained",

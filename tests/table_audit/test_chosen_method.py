@@ -35,6 +35,8 @@ def test_the_fairest_within_the_threshold_is_chosen():
     assert choose(table) == "fair"
     assert choose(table, threshold=0.06) == "fairer"
     assert choose(table, threshold=0.001) == "trees"
+    assert choose(table, threshold=0.0051) == "fair"
+    assert choose(table, threshold=0.0049) == "trees"
 
 
 def test_the_reference_wins_ties():
