@@ -11,7 +11,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 PIP    := -m pip install --quiet --disable-pip-version-check
 PYTEST := -m pytest -n $(JOBS)
 
-.PHONY: help test test-slow test-lowest test-newest lint format typecheck docs bench demo wheel clean
+.PHONY: help test test-slow test-lowest test-newest lint format docs bench mutants demo wheel clean
 
 help:
 	@echo "make demo         audit a made-up table and write skfairdp-report.html"
@@ -22,6 +22,7 @@ help:
 	@echo "make lint         ruff (lint and format) and mypy"
 	@echo "make docs         build the documentation, warnings are errors"
 	@echo "make bench        run the benchmarks               (ONLY=noise to choose)"
+	@echo "make mutants      plant faults in copies of the tree, and tell which the tests find  (ONLY=pate to choose, JOBS=4)"
 	@echo "make wheel        build the wheel, install it into an empty environment, import it"
 	@echo "make test PYTHON=python3.13 VENV=.venv-3.13 takes another Python, in an environment of its own"
 
@@ -66,6 +67,9 @@ docs: $(VENV)/installed-docs
 
 bench: $(VENV)/installed-test
 	$(BIN)/python -m benchmarks $(if $(ONLY),--only $(ONLY))
+
+mutants: $(VENV)/installed-test
+	$(BIN)/python -m mutants --n-jobs $(JOBS) $(if $(ONLY),--only "$(ONLY)")
 
 demo: $(VENV)/installed-test
 	$(BIN)/skfairdp demo

@@ -80,6 +80,18 @@ def test_adult_comment_dots_and_question_marks(plant):
     assert datasets.fetch_adult(data_home=home, subset="test").target.tolist() == [1, 0]
 
 
+def test_adult_of_pate_calls_everybody_by_the_right_name(plant):
+    races = ["White", "Black", "Asian-Pac-Islander", "White", "Other"]
+    lines = [PERSON.replace("White", race) + "Cuba, <=50K\n" for race in races]
+    plant("ADULT", "".join(lines).encode(), key="train")
+    home = plant("ADULT", b"|1x3 Cross validator\n" + lines[0].replace("K\n", "K.\n").encode(), key="test")
+    adult = datasets.fetch_adult(data_home=home, preset="pate", as_frame=True)
+    assert adult.sensitive_features.tolist() == ["White", "Non-White", "Non-White", "White", "Non-White", "White"]
+    assert "race" not in adult.data
+    whole = datasets.fetch_adult(data_home=home, as_frame=True)
+    assert whole.sensitive_features["race"].tolist() == [*races, "White"]
+
+
 def test_lines_are_split_at_line_feeds_only(plant):
     text = "A slow\x85moving film.  \t0\nA joy\twith a tab\t1\n"
     home = plant("SENTIMENT", text.encode(), key="imdb")

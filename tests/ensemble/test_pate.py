@@ -147,6 +147,21 @@ def test_teachers_with_missing_classes_or_few_rows(estimator, labels):
     assert (votes == votes[0]).all()  # one row each: constant votes
 
 
+def test_no_record_is_with_two_teachers():
+    """One record changes one vote, because one teacher alone has seen it; and no record is wasted."""
+    seen = []
+
+    class Remembering(DecisionTreeClassifier):
+        def fit(self, X, y, **rest):
+            seen.append(np.asarray(X)[:, 0].tolist())
+            return super().fit(X, y, **rest)
+
+    X, y = table(600)
+    fitted(X, y, estimator=Remembering(max_depth=3), n_teachers=12, scale=None)
+    assert len(seen) == 12
+    assert sorted(value for rows in seen for value in rows) == sorted(X[:, 0].tolist())
+
+
 def test_one_class_costs_nothing():
     X, _ = table(30)
     for labels in ("soft", "hard", "confident"):

@@ -2,6 +2,7 @@
 
 import copy
 import math
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -202,6 +203,20 @@ def test_groups_may_be_crossed_and_are_named(ensembles):
     assert found.groups.index.name == "size x half"
     assert ("few", 0) in found.groups.index.tolist()
     assert found.groups["count"].sum() == len(z)
+
+
+def test_gap_is_between_the_groups_that_are_furthest_apart(ensembles):
+    """Of three groups, whose names are given in all orders, so that the extreme ones stand in every place."""
+    pate, X, y, z = ensembles[2]
+    third = np.where(np.abs(X[:, 0]) < 0.5, "close", z)
+    for names in permutations(("a", "b", "c")):
+        called = dict(zip(("close", "few", "many"), names))
+        groups = np.array([called[name] for name in third])
+        found = pate_fairness(pate, X, sensitive_features=groups, y=y, n_repeats=20, random_state=1)
+        for gap, risk in ((found.gap, found.groups["risk"]), (found.label_gap, found.groups["label_risk"])):
+            assert len(risk) == 3
+            assert gap == pytest.approx(risk.max() - risk.min())
+            assert gap > 1.01 * np.diff(np.sort(risk)).max()  # a gap between neighbours would be another number
 
 
 def test_bad_requests_are_named(ensembles):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.stats import beta
 
 from skfairdp.epsilon_audit._certified_bounds import (
     Event,
@@ -22,6 +23,17 @@ def test_certified_epsilon_falls_with_delta():
     assert certified_epsilon(np.array(3), np.array(0), 1000, 0.05, 0.5) == 0
     pure = certified_epsilon(np.array(900), np.array(10), 1000, 0.05, 0.0)
     assert certified_epsilon(np.array(900), np.array(10), 1000, 0.05, 0.1) < pure
+
+
+@pytest.mark.parametrize(
+    ("k_more", "k_less", "n", "delta"), [(900, 10, 1000, 0.0), (37, 2, 50, 0.01), (400, 90, 500, 0.0)]
+)
+def test_each_proportion_takes_half_of_alpha(k_more, k_less, n, delta):
+    alpha = 0.05
+    at_least = beta.ppf(alpha / 2, k_more, n - k_more + 1)
+    at_most = beta.ppf(1 - alpha / 2, k_less + 1, n - k_less)
+    found = certified_epsilon(np.array(k_more), np.array(k_less), n, alpha, delta)
+    assert found == pytest.approx(np.log((at_least - delta) / at_most), rel=1e-9)
 
 
 def test_ties_with_the_threshold_belong_to_the_event():

@@ -22,6 +22,7 @@ from skfairdp.mechanisms import (
 from skfairdp.mechanisms._bit_mechanism import (
     TWO_64,
     bernoulli,
+    bit_counts,
     bit_loss,
     bit_mechanism_from_logits,
     rounded_logistic_count,
@@ -374,3 +375,10 @@ def test_bernoulli_at_its_ends_and_between():
     assert abs(drawn - 77 / 256) > 5 * deviation  # what it would be without the ties
     with pytest.raises(ValueError, match="count must be an integer from 0"):
         bernoulli(3, -1, random_stream(0))
+
+
+@pytest.mark.parametrize("logit", [1e-6, 0.3, 0.99, 1.0, 5.0, 20.0, 35.0, 40.0, 43.0])
+def test_rounding_of_probabilities_never_adds_to_the_loss(logit):
+    """Of p and 1 - p the loss is the logit of p; where p is near 1, one count more or less is seen."""
+    for pair in ((logit, -logit), (-logit, logit)):
+        assert bit_loss(*bit_counts(*pair)) <= logit * (1 + 1e-12)

@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 from skfairdp import GaussianPrivatizer
-from skfairdp.accounting import gaussian_delta, gaussian_epsilon
+from skfairdp.accounting import gaussian_delta, gaussian_epsilon, gaussian_mu
 from skfairdp.mechanisms import gaussian_mechanism, normalise
 from skfairdp.mechanisms._gaussian_mechanism import ETA, TAU, TOTAL_VARIATION
 from skfairdp.release import _release_mixin
@@ -121,6 +121,30 @@ def test_many_releases_pay_for_rounding(epsilon, n_features, times):
         rest, slack = total.epsilon, (1 + math.exp(total.epsilon)) * entries * plan.noise.levels * TOTAL_VARIATION
     assert gaussian_delta(rest, mu) + slack <= total.delta
     assert gaussian_delta(0.9 * total.epsilon, mu) > total.delta
+
+
+def test_many_releases_pay_where_rounding_gives_nothing():
+    """The radius of the grid is rounded down, which spares a little noise for most epsilons and none for some.
+
+    Those are where it grows by one step, and there the reserve alone must pay. It is promised to pay for 2**32
+    entries at a delta of 1e-9.
+    """
+    n_features, times, delta = 2**12, 2**20, 1e-9
+    low, high = 8.0, 8.1
+    grid = gaussian_mechanism(low, delta, n_features).grid
+    assert gaussian_mechanism(high, delta, n_features).grid > grid
+    while low < (low + high) / 2 < high:
+        middle = (low + high) / 2
+        low, high = (low, middle) if gaussian_mechanism(middle, delta, n_features).grid > grid else (middle, high)
+    plan = gaussian_mechanism(high, delta, n_features)
+    assert plan.noise.levels == 1
+    total, entries = plan.guarantee().repeat(times), times * n_features
+    mu = 2 * plan.grid / plan.noise.scale * math.sqrt(times)
+    needed = gaussian_delta(total.epsilon - 2 * entries * ETA, mu) + entries * (TAU + 2 * ETA * delta)
+    assert needed <= total.delta
+    # Without anything in reserve the same total is exceeded.
+    bare = gaussian_epsilon(delta, gaussian_mu(high, delta) * math.sqrt(times))
+    assert gaussian_delta(bare - 2 * entries * ETA, mu) + entries * (TAU + 2 * ETA * delta) > total.delta
 
 
 @pytest.mark.parametrize(
