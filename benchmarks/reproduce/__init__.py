@@ -6,7 +6,8 @@
     python -m benchmarks.reproduce ome --full         # the paper's protocol, as far as the data allow
     python -m benchmarks.reproduce ome --full --report   # only print what the journal holds
 
-Of papers (docs/reproduction.md): ``ome``, ``dpnr``, ``federate-adult``, ``federate-celeba``, ``pate``. Of the user
+Of papers (docs/reproduction.md): ``ome``, ``dpnr``, ``federate-adult``, ``federate-celeba``, ``pate``; beyond them,
+``federate-adult-combinations`` and ``federate-celeba-combinations`` tell which part of FEDERATE does what. Of the user
 guide (docs/guide/federate.md and pate.md): ``federate-adult-guide``, ``federate-celeba-guide``, ``pate-guide``, which
 measure what the papers do not have and share all other cells with them. Each is an ``Experiment`` with
 
@@ -22,6 +23,12 @@ stopped, by whatever means, goes on where it was. A line knows the code that mea
 out, and the versions of NumPy, SciPy, scikit-learn, PyTorch and skorch. After a change of any code that a measurement
 can reach, its cells are measured again; ``--accept-old-code`` keeps the old lines instead, and says how many they
 are.
+
+``--ship`` puts the lines of one version of the code, compressed, into ``benchmarks/journals``; they name code,
+packages, processor, settings and seed. ``python -m benchmarks.reproduce tables`` makes the documents' tables from
+shipped journals alone, and a test compares them. The same seed and versions give the same line on the same kind of
+processor; on another one the last digits of sums differ, and with them what a network learns, by about as much as
+another seed.
 
 Tables are written beside the journal, as Markdown and CSV; those of the documentation are written by ``--full --report
 --output docs/reproduction``. The guide's tables are in its text, and its figures in ``docs/_static``.

@@ -6,12 +6,15 @@ import sys
 from pathlib import Path
 
 from benchmarks.reproduce._experiment import FILES, RESULTS, reproduce
+from benchmarks.reproduce._shipped import TABLES, ship, shipped_names, tables_of_shipped
 
 
 def main() -> int:
     """Read the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.reproduce", description=__doc__)
-    parser.add_argument("experiment", choices=FILES)
+    parser.add_argument(
+        "experiment", choices=[*FILES, "tables"], help='"tables" makes those of the documents from the shipped journals'
+    )
     mode = parser.add_mutually_exclusive_group()
     mode.add_argument("--quick", dest="mode", action="store_const", const="quick", help="minutes (default)")
     mode.add_argument("--full", dest="mode", action="store_const", const="full", help="the whole protocol")
@@ -25,7 +28,15 @@ def main() -> int:
     )
     parser.add_argument("--folder", type=Path, default=RESULTS, help="of the journals")
     parser.add_argument("--output", type=Path, help="of CSV and figures; beside the journals by default")
+    parser.add_argument("--ship", action="store_true", help="put what the journal holds into the repository")
     options = vars(parser.parse_args())
+    if options["experiment"] == "tables":
+        for name in shipped_names():
+            print(tables_of_shipped(name, options["output"] or TABLES))
+        return 0
+    if options.pop("ship"):
+        print(ship(options["experiment"], options["folder"]))
+        return 0
     print(reproduce(options.pop("experiment"), options.pop("mode") or "quick", options.pop("folder"), **options))
     return 0
 

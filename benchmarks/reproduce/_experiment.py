@@ -29,6 +29,8 @@ FILES = {
     "federate-celeba": "federate_paper",
     "federate-adult-guide": "federate_guide",
     "federate-celeba-guide": "federate_guide",
+    "federate-adult-combinations": "federate_combinations",
+    "federate-celeba-combinations": "federate_combinations",
     "fair-private-guide": "fair_private_guide",
     "pate": "pate_paper",
     "pate-guide": "pate_guide",
@@ -87,6 +89,16 @@ def reproduce(
         note = f"{old} of {len(cells)} cells were measured by other code; they are "
         note += "in these tables." if accept_old_code else "not in these tables."
     return write_tables(experiment.tables(frame), folder, f"{name}-{mode}", output, note=note)
+
+
+def cells_with_follow_up(
+    experiment: Experiment, mode: str, finished: Callable[[list[Cell]], list[dict[str, Any]]]
+) -> list[Cell]:
+    """All cells: those that are known from the start, and those that can be named only after a choice among them."""
+    cells = experiment.cells(mode)
+    if experiment.follow_up is not None and (rows := finished(cells)):
+        cells = cells + experiment.follow_up(frame_of(rows))
+    return cells
 
 
 def run_cells(measure: Measure, cells: list[Cell], journal: Journal, *, n_jobs: int = 1) -> int:

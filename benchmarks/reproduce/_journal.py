@@ -3,7 +3,9 @@
 import fcntl
 import json
 import os
+import platform
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, Self
 
@@ -11,6 +13,17 @@ from typing import Any, Self
 def key_of(cell: Mapping[str, Any]) -> str:
     """Name a cell by its settings, whatever their order; a changed setting is another cell."""
     return json.dumps(cell, sort_keys=True)
+
+
+@cache
+def cpu_name() -> str:
+    """Name the processor: the last digits of a sum of floats are those of one kind of processor."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
 
 
 class Journal:
@@ -88,7 +101,8 @@ class Journal:
         """Write one finished cell, and return when it is on the disk."""
         if self._file is None:
             raise RuntimeError("open the journal with `with` before writing into it.")
-        line = (json.dumps({"cell": dict(cell), "code": self.code, "result": dict(result)}) + "\n").encode()
+        content = {"cell": dict(cell), "code": self.code, "cpu": cpu_name(), "result": dict(result)}
+        line = (json.dumps(content) + "\n").encode()
         if os.write(self._file, line) != len(line):
             raise OSError(f"{self.path}: a line could not be written whole; is the disk full?")
         os.fsync(self._file)

@@ -1,4 +1,4 @@
-"""DPNR (Lyu, He and Li, Findings of EMNLP 2020) on AG news: tables 2, 3, 4, 5 and 7.
+"""DPNR (Lyu, He and Li, Findings of EMNLP 2020) on AG news: tables 2, 3, 4, 5 and 7, and figure 3.
 
 The encoder is the mean of GloVe vectors with trained layers behind it (the paper: BERT), 64 outputs (the paper: 768).
 Encoders are trained with the noise that follows (algorithm 1), on rows that are mapped onto [0, 1]:
@@ -16,6 +16,7 @@ import math
 import warnings
 from functools import lru_cache, partial
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ import torch
 from torch import nn
 
 from benchmarks.reproduce._experiment import Experiment
-from benchmarks.reproduce._tables import cell_text, number, pick
+from benchmarks.reproduce._tables import cell_text, number, pick, save_figure
 from benchmarks.reproduce._word_vectors import mean_vectors
 
 DIMENSIONS = 64
@@ -48,6 +49,8 @@ TABLE_7 = {
     "adversary": (48.92, 7.82, 49.64, 6.67, 49.43, 9.60),
     "scalar": (83.60, -16.93, 81.79, -12.22, 81.04, -6.04),
 }
+#: What the paper has not: the strongest of several attackers for each person.
+STRONGEST = "1 - F, strongest attacker"
 LABELS = {
     "none": "NON-PRIV",
     "adversary": "ADV, weight 1",
@@ -59,17 +62,24 @@ LABELS = {
     "exact": "DPNR, Lap(64/ε) per coordinate (exact)",
     "codes": "codes (exact)",
 }
+STYLES = {
+    "scalar": ("#E69F00", "--"),
+    "recovered": ("#E69F00", "-"),
+    "iid": ("#D55E00", "--"),
+    "exact": ("#D55E00", "-"),
+    "codes": ("#0072B2", "-"),
+}
 
 
 def cells(mode: str) -> list[dict[str, Any]]:
-    """Epsilons without dropout, dropout rates at epsilon 1, and an attack at epsilon 0.05."""
+    """Epsilons without dropout, which are attacked, and dropout rates at epsilon 1."""
     if mode == "quick":
         plan = [("none", math.inf, 0.0, False), ("scalar", 0.05, 0.0, False), ("exact", 0.05, 0.0, False)]
         plan += [("iid", 5.0, 0.0, False), ("codes", 5.0, 0.0, False), ("scalar", 1.0, 0.8, False)]
         seeds, epochs = 1, 6
     else:
-        plan = [(noise, math.inf, 0.0, True) for noise in ("none", *ADVERSARIES)] + [("recovered", 0.05, 0.0, True)]
-        plan += [(noise, epsilon, 0.0, epsilon == 0.05) for epsilon in EPSILONS for noise in NOISES]
+        plan = [(noise, math.inf, 0.0, True) for noise in ("none", *ADVERSARIES)]
+        plan += [(noise, epsilon, 0.0, True) for epsilon in EPSILONS for noise in (*NOISES, "recovered")]
         plan += [(noise, 1.0, rate, False) for rate in RATES for noise in NOISES]
         seeds, epochs = 5, 15
     names = ("noise", "epsilon", "rate", "attack")
@@ -118,11 +128,33 @@ def tables(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
         rows.append(row)
     shown["table-3"] = pd.DataFrame(rows)
     if "privacy" in frame:
-        attacked = frame[frame["privacy"].notna()]
+        attacked = frame[frame["privacy"].notna() & frame["epsilon"].isin([0.05, math.inf])]
         shown["table-4"] = _table_4(attacked)
         shown["table-5"] = _by_entity(attacked, TABLE_5, "attack_absent_{}", "attack_present_{}", relative=False)
         shown["table-7"] = _by_entity(attacked, TABLE_7, "absent_{}", "present_{}", relative=True)
     return shown
+
+
+def figures(frame: pd.DataFrame, folder: Path) -> None:
+    """Figure 3: empirical privacy over the claimed epsilon, by the paper's attackers and by the strongest."""
+    import matplotlib.pyplot as plt
+
+    attacked = pick(frame, rate=0.0)
+    attacked = attacked[attacked["privacy"].notna()] if "privacy" in attacked else attacked[:0]
+    if not len(attacked):
+        return
+    figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained", sharey=True)
+    columns = {"privacy": "networks, as in the paper", "strongest_privacy": "strongest attacker"}
+    for axis, (column, title) in zip(axes, columns.items()):
+        for noise, (colour, line) in STYLES.items():
+            mean = pick(attacked, noise=noise).groupby("epsilon")[column].mean()
+            axis.plot(mean.index, mean, line, color=colour, marker="o", markersize=4, label=LABELS[noise])
+        for of, name in ((attacked["majority_privacy"], "guess"), (pick(attacked, noise="none")[column], "no noise")):
+            axis.axhline(of.mean(), color="0.5", linestyle=":", linewidth=1)
+            axis.annotate(name, (0.05, of.mean()), xytext=(0, 3), textcoords="offset points", fontsize=7)
+        axis.set(xscale="log", xlabel="claimed ε", ylabel="empirical privacy 1 − F, %", title=title)
+    figure.legend(*axes[0].get_legend_handles_labels(), frameon=False, fontsize=7, ncols=3, loc="outside lower center")
+    save_figure(figure, folder / "dpnr-figure-3.svg")
 
 
 def _with_epsilon(frame: pd.DataFrame, column: str = "exact_epsilon") -> str:
@@ -143,8 +175,9 @@ def _table_4(frame: pd.DataFrame) -> pd.DataFrame:
         if len(of):
             row = {"method": label, "exact ε": number(of["exact_epsilon"].iloc[0])}
             row |= {"main, published": number(main), "main, ours": cell_text(of, "accuracy")}
-            rows.append(row | {"1 - F, published": number(privacy), "1 - F, ours": cell_text(of, "privacy")})
-    return pd.DataFrame(rows)
+            row |= {"1 - F, published": number(privacy), "1 - F, ours": cell_text(of, "privacy")}
+            rows.append(row | {STRONGEST: cell_text(of, "strongest_privacy")})
+    return pd.DataFrame(rows).fillna("")
 
 
 def _by_entity(frame: pd.DataFrame, published: dict, absent: str, present: str, *, relative: bool) -> pd.DataFrame:
@@ -205,12 +238,14 @@ def _release(cell: dict[str, Any]) -> tuple[np.ndarray, np.ndarray, Any]:
 
 
 def _attack(rows: np.ndarray, persons: np.ndarray, train: np.ndarray, test: np.ndarray, seed: int) -> dict[str, float]:
-    """Read the five persons from released rows, one network with 512 hidden units for each."""
+    """Read the five persons from released rows: one network with 512 hidden units for each, and the package's pool."""
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.metrics import f1_score
     from sklearn.neural_network import MLPClassifier
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
+
+    from skfairdp.metrics import empirical_privacy_score
 
     said = np.empty_like(persons[test])
     with warnings.catch_warnings():
@@ -221,8 +256,17 @@ def _attack(rows: np.ndarray, persons: np.ndarray, train: np.ndarray, test: np.n
             said[:, k] = attacker.predict(rows[test])
     truth = persons[test]
     often = np.tile(persons[train].mean(axis=0) > 0.5, (len(truth), 1)).astype(int)
+    strongest = empirical_privacy_score(
+        rows[train],
+        persons[train],
+        kind="entities",
+        H_test=rows[test],
+        sensitive_features_test=persons[test],
+        random_state=seed,
+    )
     found = {
         "privacy": 100 * (1 - f1_score(truth, said, average="micro")),
+        "strongest_privacy": 100 * strongest,
         "majority_privacy": 100 * (1 - f1_score(truth, often, average="micro")),
     }
     for k in range(persons.shape[1]):
@@ -330,4 +374,4 @@ def _encoded(
     return model.transform(_rows(rate, seed))
 
 
-EXPERIMENTS = {"dpnr": Experiment("dpnr", cells, measure, tables)}
+EXPERIMENTS = {"dpnr": Experiment("dpnr", cells, measure, tables, figures)}

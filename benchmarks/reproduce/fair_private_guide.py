@@ -125,6 +125,7 @@ def _judge(method: str, model: Any, parts: dict[str, Any], seed: int) -> dict[st
                 np.repeat(parts["valid"][3], RELEASES),
                 H_test=released["test"],
                 sensitive_features_test=groups,
+                probe="mlp",  # of answers, one column each, every attacker learns the same
                 random_state=seed,
             )
         ),

@@ -9,13 +9,14 @@ that keep the epsilon.
 import math
 import warnings
 from functools import lru_cache, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from benchmarks.reproduce._experiment import Experiment
-from benchmarks.reproduce._tables import cell_text, number, pick
+from benchmarks.reproduce._tables import cell_text, number, pick, save_figure
 from benchmarks.reproduce._word_vectors import mean_vectors
 
 REVIEWS = ("imdb", "amazon", "yelp")
@@ -35,6 +36,7 @@ PUBLISHED = {
     ("oue", 1.0, None): (50.67, 54.00, 51.00),
 }
 
+FIGURE_3 = (50, 500)  # the paper's reviews: 50 numbers, ten bits each
 HIDDEN = {"imdb": 128, "amazon": 128, "yelp": 128, "intent": 768, "mrpc": 768}
 
 
@@ -197,4 +199,41 @@ def _vectors(data: str) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     return np.hstack([np.abs(first - second), first * second]), np.asarray(bunch.target), bunch.subset == "test"
 
 
-EXPERIMENTS = {"ome": Experiment("ome", cells, measure, tables)}
+def figures(frame: pd.DataFrame, folder: Path) -> None:
+    """Figure 3: how likely bits are kept and set, over epsilon and over the factor, with the exact loss below.
+
+    It needs no measurement: the rates are formulas.
+    """
+    import matplotlib.pyplot as plt
+
+    from skfairdp.mechanisms import ome_mechanism, published_bit_mechanism
+
+    features, bits = FIGURE_3
+    epsilons, factors = np.geomspace(0.5, 10, 25), np.geomspace(1, 100, 25)
+    figure, axes = plt.subplots(2, 2, figsize=(8, 5), layout="constrained", sharex="col")
+    for (rates, loss), values, over, label in zip(
+        axes.T, (epsilons, factors), ("epsilon", "factor"), ("claimed ε (λ = 100)", "λ (claimed ε = 1)")
+    ):
+        settings = [(value, 100.0) if over == "epsilon" else (1.0, value) for value in values]
+        published = [
+            published_bit_mechanism("ome", epsilon, n_features=features, n_bits=bits, randomization_factor=factor)
+            for epsilon, factor in settings
+        ]
+        rates.plot(values, [one.p[0] for one in published], "-", color="#0072B2", label="p₁: 1 stays 1, even places")
+        rates.plot(values, [one.p[1] for one in published], "--", color="#009E73", label="p₂: 1 stays 1, odd places")
+        rates.plot(values, [one.q[0] for one in published], "-.", color="#D55E00", label="q: 0 becomes 1")
+        loss.plot(values, [one.epsilon for one in published], color="#D55E00", label="spent by the published rates")
+        loss.plot(values, [epsilon for epsilon, _ in settings], ":", color="0.4", label="claimed")
+        if over == "epsilon":
+            kept = [ome_mechanism(epsilon, bits) for epsilon in values]
+            rates.plot(values, [one.p[0] for one in kept], color="0.7", label="p₁, p₂ and q if ε is kept")
+            for rate in ([one.p[1] for one in kept], [one.q[0] for one in kept]):
+                rates.plot(values, rate, color="0.7")
+        rates.set(xscale="log", ylabel="probability", ylim=(-0.03, 1.03))
+        loss.set(xscale="log", yscale="log", xlabel=label, ylabel="exact ε")
+    axes[0, 0].legend(frameon=False, fontsize=7, loc="center right", bbox_to_anchor=(1.0, 0.74))
+    axes[1, 0].legend(frameon=False, fontsize=7)
+    save_figure(figure, folder / "ome-figure-3.svg")
+
+
+EXPERIMENTS = {"ome": Experiment("ome", cells, measure, tables, figures)}

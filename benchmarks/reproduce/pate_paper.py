@@ -43,9 +43,10 @@ def tables(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
     found = {}
     sweep, labels = lines_of(frame, "sweep"), lines_of(frame, "labels")
     if len(sweep):
-        at_150 = sweep[sweep["n_teachers"] == 150]
-        found["figure-2"] = _by(at_150, "penalty", "λ")
         found["figures-3-4"] = _by(_shown(sweep), "n_teachers", "k", flipping=True)
+        at_150 = sweep[sweep["n_teachers"] == 150]
+    if len(sweep) and len(at_150):  # not if only other ensembles were asked for
+        found["figure-2"] = _by(at_150, "penalty", "λ")
         of = _shown(at_150)
         found["figures-3-5-6"] = pd.DataFrame(
             [
@@ -102,9 +103,11 @@ def figures(frame: pd.DataFrame, folder: Path) -> None:
         _over(of_150, "penalty", "λ (sum form)", panels, folder / "pate-figure-2.svg")
         shown = [("flipping", "flipping probability"), *panels]
         _over(_shown(sweep), "n_teachers", "teachers k", shown, folder / "pate-figure-4.svg")
+    of = _shown(of_150) if len(sweep) else sweep
+    of = of[of["student"] == "logistic"] if len(of) else of
+    if len(of):
         figure, axis = plt.subplots(figsize=(4, 2.8), layout="constrained")
-        of = _shown(of_150)
-        for data, rows in of[of["student"] == "logistic"].groupby("data", sort=False):
+        for data, rows in of.groupby("data", sort=False):
             bins = np.mean(rows["norm_bins"].tolist(), axis=0)
             axis.plot(bins[:, 0], bins[:, 1], marker="o", markersize=3, label=data)
         axis.set(xlabel="input norm (mean of a fifth of the rows)", ylabel="model sensitivity")
@@ -138,9 +141,11 @@ def figures(frame: pd.DataFrame, folder: Path) -> None:
 
 
 def _over(lines: pd.DataFrame, x: str, title: str, panels: list[tuple[str, str]], path: Path) -> None:
-    """One row of panels for each kind of student, one line for each data set."""
+    """One row of panels for each kind of student, one line for each data set; no picture of no lines."""
     import matplotlib.pyplot as plt
 
+    if not len(lines):
+        return
     students = list(lines["student"].unique())
     size = (3.2 * len(panels), 2.6 * len(students))
     figure, axes = plt.subplots(len(students), len(panels), figsize=size, layout="constrained", squeeze=False)
