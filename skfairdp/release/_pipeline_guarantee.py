@@ -6,6 +6,7 @@ has learned from its rows without noise, and whether its output for one row depe
 (:func:`find_mixed_rows`).
 """
 
+import gc
 import math
 import sys
 import threading
@@ -32,6 +33,7 @@ from skfairdp._base import dense
 from skfairdp._validation import check_option
 from skfairdp.accounting import PrivacyGuarantee, ReleaseEvent, as_one_event, compose
 
+_frames_lock = threading.RLock()  # of the same thread twice, if an object that is thrown away releases something
 _ROWS = ("fitted", "new")
 _LABELS = "the labels y that steps behind the noise were fitted with"
 _LEARNED = "what it learned in fit"
@@ -370,12 +372,28 @@ def _enclosing_pipelines(estimator: Any) -> list[Pipeline]:
     here = _pipelines_being_fitted(sys._getframe(1))
     found = list(here.values())
     same = _holds_itself if here else _holds_its_kind
-    for thread, frame in sys._current_frames().items():
+    for thread, frame in _frames_of_all_threads().items():
         if thread != threading.get_ident():
             for key, pipeline in _pipelines_being_fitted(frame).items():
                 if key not in here and any(same(step, estimator) for _, step in pipeline.steps):
                     found.append(pipeline)
     return found
+
+
+def _frames_of_all_threads() -> dict[int, Any]:
+    """Return what every thread is doing, without garbage being collected meanwhile.
+
+    CPython before 3.12 looks at the threads under a lock that whoever starts a thread waits for, without letting others
+    go on. A collection under that lock may hand over to such a one, and then both wait for each other for ever.
+    """
+    with _frames_lock:
+        was_enabled = gc.isenabled()
+        gc.disable()
+        try:
+            return sys._current_frames()
+        finally:
+            if was_enabled:
+                gc.enable()
 
 
 def _pipelines_being_fitted(frame: Any) -> dict[int, Pipeline]:
