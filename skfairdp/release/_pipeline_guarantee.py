@@ -6,10 +6,7 @@ has learned from its rows without noise, and whether its output for one row depe
 (:func:`find_mixed_rows`).
 """
 
-import gc
 import math
-import sys
-import threading
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -32,14 +29,12 @@ from sklearn.utils.validation import check_is_fitted
 from skfairdp._base import dense
 from skfairdp._validation import check_option
 from skfairdp.accounting import PrivacyGuarantee, ReleaseEvent, as_one_event, compose
+from skfairdp.release._pipelines_being_fitted import pipelines_of_other_threads, pipelines_of_this_thread
 
-_frames_lock = threading.RLock()  # of the same thread twice, if an object that is thrown away releases something
 _ROWS = ("fitted", "new")
 _LABELS = "the labels y that steps behind the noise were fitted with"
 _LEARNED = "what it learned in fit"
 _MIXES = "mixes rows"
-#: Methods of a pipeline in which its steps are being fitted.
-_FITTING = {"fit", "fit_transform", "fit_predict"}
 #: Transformers of scikit-learn whose ``transform`` looks at all rows together.
 _KNOWN_TO_MIX = {"NMF", "MiniBatchNMF"}
 #: Whether a step is being tried on made-up rows, which are no release.
@@ -364,52 +359,18 @@ def _tried_on_made_up_rows(step: Any) -> int | None:
 
 
 def _enclosing_pipelines(estimator: Any) -> list[Pipeline]:
-    """Find the pipelines that are being fitted around an estimator.
+    """Return the pipelines that are being fitted around an estimator.
 
-    scikit-learn tells a step nothing about the pipeline that it stands in, and the price of a release depends on it. A
-    step that runs in a thread of a pool is looked for in the pipelines of the other threads.
+    A step that runs in a thread of a pool is looked for in the pipelines of the other threads.
     """
-    here = _pipelines_being_fitted(sys._getframe(1))
-    found = list(here.values())
+    here = pipelines_of_this_thread()
     same = _holds_itself if here else _holds_its_kind
-    for thread, frame in _frames_of_all_threads().items():
-        if thread != threading.get_ident():
-            for key, pipeline in _pipelines_being_fitted(frame).items():
-                if key not in here and any(same(step, estimator) for _, step in pipeline.steps):
-                    found.append(pipeline)
-    return found
-
-
-def _frames_of_all_threads() -> dict[int, Any]:
-    """Return what every thread is doing, without garbage being collected meanwhile.
-
-    CPython before 3.12 looks at the threads under a lock that whoever starts a thread waits for, without letting others
-    go on. A collection under that lock may hand over to such a one, and then both wait for each other for ever.
-    """
-    with _frames_lock:
-        was_enabled = gc.isenabled()
-        gc.disable()
-        try:
-            return sys._current_frames()
-        finally:
-            if was_enabled:
-                gc.enable()
-
-
-def _pipelines_being_fitted(frame: Any) -> dict[int, Pipeline]:
-    """Return the pipelines whose methods that fit are on a stack.
-
-    Of other threads' frames no more is looked at than needed: to read the variables of a function that has not begun
-    (``f_lasti`` is negative) sets up its closure for a second time, and CPython 3.11 crashes.
-    """
-    found: dict[int, Pipeline] = {}
-    while frame is not None:
-        if frame.f_code.co_name in _FITTING and frame.f_lasti >= 0:
-            owner = frame.f_locals.get("self")
-            if isinstance(owner, Pipeline):
-                found[id(owner)] = owner
-        frame = frame.f_back
-    return found
+    elsewhere = [
+        pipeline
+        for key, pipeline in pipelines_of_other_threads().items()
+        if key not in here and any(same(step, estimator) for _, step in pipeline.steps)
+    ]
+    return [*here.values(), *elsewhere]
 
 
 def _steps_before(pipeline: Pipeline, estimator: Any) -> list[tuple[str, Any]]:

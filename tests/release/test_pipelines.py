@@ -1,8 +1,6 @@
 """The guarantee of a pipeline: steps that break it are named, and steps that keep it pass."""
 
 import math
-import subprocess
-import sys
 
 import joblib
 import numpy as np
@@ -436,36 +434,3 @@ def test_a_scaler_fitted_on_private_rows_undoes_pate(people):
 def test_rows_that_mix_are_found(function, mixes):
     generator = np.random.default_rng(1)
     assert (find_mixed_rows(function, lambda n: generator.normal(size=(n, 3))) is not None) == mixes
-
-
-THREADS_BEGIN_WHILE_OTHERS_ARE_LOOKED_AT = """
-import gc, threading, time
-from skfairdp.release._pipeline_guarantee import _frames_of_all_threads
-
-class Garbage:
-    def __init__(self):
-        self.itself = self  # only a collection finds it
-
-    def __del__(self):
-        time.sleep(0.0001)  # lets other threads go on
-
-def look():
-    while not done:
-        [Garbage() for _ in range(3)]
-        _frames_of_all_threads()
-
-done = False
-gc.set_threshold(5)
-for _ in range(3):
-    threading.Thread(target=look, daemon=True).start()
-for _ in range(1000):
-    thread = threading.Thread(target=int)
-    thread.start()
-    thread.join()
-done = True
-"""
-
-
-def test_looking_at_threads_does_not_stop_those_that_begin():
-    """With ``sys._current_frames`` alone, this hangs on CPython 3.11."""
-    subprocess.run([sys.executable, "-c", THREADS_BEGIN_WHILE_OTHERS_ARE_LOOKED_AT], check=True, timeout=120)
