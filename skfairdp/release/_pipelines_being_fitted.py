@@ -57,7 +57,7 @@ if hasattr(os, "register_at_fork"):  # the threads of a process do not live on i
 
 
 def pipelines_of_this_thread() -> dict[int, Pipeline]:
-    """Return the pipelines on the stack of this thread, by identity; also those whose class has a ``fit`` of its own."""
+    """Return the pipelines on the stack of this thread, by identity, whatever their class has for ``fit``."""
     found: dict[int, Pipeline] = {}
     frame: Any = sys._getframe(1)
     while frame is not None:

@@ -38,7 +38,6 @@ class Witness(FunctionTransformer):
         self.from_another_thread_ = seen_from_another_thread()
         return super().fit(X, y)
 
-
     def fit_predict(self, X, y=None):
         return self.fit(X, y).transform(X)
 
