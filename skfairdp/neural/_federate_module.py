@@ -62,13 +62,24 @@ class LaplaceChannel(nn.Module):
             rows = torch.sign(u) + (soft - soft.detach())
         else:
             rows = nn.functional.normalize(u, p=1.0 if self.norm == "l1" else 2.0, dim=1)
-        # The difference of two exponentials is Laplace; one value per coordinate, never one per row.
-        noise = torch.empty_like(rows).exponential_() - torch.empty_like(rows).exponential_()
-        return rows + self.noise_scale * noise
+        return rows + self.noise_scale * laplace_like(rows)
 
     def values(self, u: np.ndarray) -> np.ndarray:
         """Return what the mechanism takes: the encoder's output in double precision."""
         return u.astype(np.float64)
+
+
+def laplace_like(rows: torch.Tensor) -> torch.Tensor:
+    """Draw Laplace noise of scale 1 for a training: one value for every coordinate, never one for a row.
+
+    Every 64-bit number of torch's generator gives two values. Differences of two exponentials, each drawn with a number
+    of its own, were a fifth of the time of a training. What is released is drawn elsewhere.
+    """
+    words = torch.empty(-(-rows.numel() // 2), dtype=torch.int64, device=rows.device)
+    bits = words.random_(torch.iinfo(torch.int64).min, None).view(torch.int32)[: rows.numel()].view(rows.shape)
+    # 31 bits are a number in (0, 1], and minus its logarithm is exponential; the last bit is the sign.
+    exponential = torch.log(((bits & 0x7FFFFFFF).to(rows.dtype) + 1) * 2.0**-31).neg_()
+    return torch.where(bits < 0, -exponential, exponential)
 
 
 class CodeChannel(nn.Module):

@@ -9,6 +9,7 @@ from scipy import stats
 
 from skfairdp.mechanisms import OpenMechanism, code_mechanism, code_probabilities, laplace_mechanism
 from skfairdp.neural import CodeChannel, LaplaceChannel, OpenChannel, mlp, reverse_gradient
+from skfairdp.neural._federate_module import laplace_like
 from skfairdp.random import random_stream
 
 
@@ -160,3 +161,38 @@ def test_reversal_leaves_adversary_gradient():
         gradients.append(adversary[0].weight.grad.clone())
     assert torch.equal(*gradients)
     assert torch.equal(x, reverse_gradient(x, 7.0))
+
+
+# -- noise of a training ----------------------------------------------------------------------------------------------
+
+FALSE_ALARM = 1e-6
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_training_noise_is_laplace(dtype):
+    torch.manual_seed(0)
+    noise = laplace_like(torch.empty(1000, 301, dtype=dtype))
+    assert noise.dtype == dtype
+    values = noise.numpy().ravel()
+    assert np.isfinite(values).all()
+    assert stats.kstest(values, "laplace").pvalue > FALSE_ALARM
+    assert stats.kstest(1.05 * values, "laplace").pvalue < FALSE_ALARM  # five percent too much is noticed
+
+
+def test_training_noise_of_neighbours_is_independent():
+    torch.manual_seed(0)
+    noise = laplace_like(torch.empty(400_000)).numpy()
+    for step in (1, 2, 3, 4):
+        for first, second in ((noise[:-step], noise[step:]), (abs(noise[:-step]), abs(noise[step:]))):
+            correlation = np.corrcoef(first, second)[0, 1]
+            assert abs(correlation) * math.sqrt(len(first)) < stats.norm.isf(FALSE_ALARM)
+
+
+def test_training_noise_follows_the_seed_of_torch():
+    rows = torch.ones(7, 5)  # an odd number: half of the last word is not used
+    torch.manual_seed(0)
+    first = laplace_like(rows)
+    torch.manual_seed(0)
+    assert torch.equal(laplace_like(rows), first)
+    assert not torch.equal(laplace_like(rows), first)
+    assert laplace_like(torch.empty(0, 3)).shape == (0, 3)
