@@ -81,6 +81,7 @@ def _sweep(data: str, n_teachers: int, student: str, seed: int) -> list[dict[str
         if penalty == SHOWN[student]:
             rho = inside.correlations["rho"]
             line |= {f"{a} {b}": float(value) for (a, b), value in rho.items()}
+            line |= {"risk_by_flipping": _risk_by_flipping(inside.rows)}
             if student == "logistic":
                 line |= {"norm_bins": inside.norm_bins[["norm", "sensitivity"]].to_numpy().tolist()}
         lines.append(line)
@@ -126,6 +127,13 @@ def _labels(data: str, n_teachers: int, student: str, postprocess: str, seed: in
                 }
             )
     return lines
+
+
+def _risk_by_flipping(rows: pd.DataFrame) -> list[list[float]]:
+    """Mean flipping probability and mean excessive risk of each fifth of the rows, from the least likely flipped."""
+    order = rows["flipping_probability"].to_numpy().argsort(kind="stable")
+    values = rows[["flipping_probability", "risk"]].to_numpy()[order]
+    return [fifth.mean(axis=0).tolist() for fifth in np.array_split(values, 5)]
 
 
 def _correlations(rows: pd.DataFrame) -> dict[str, float]:

@@ -16,11 +16,13 @@ from benchmarks.reproduce._tables import number, save_figure, spread
 
 TEACHERS = (20, 50, 100, 150)
 # Centred soft labels keep the loss of a logistic student convex; networks get shares between 0 and 1, or raw ones.
-LABELS = [(k, "logistic", "affine") for k in (20, 150)] + [(150, "network", how) for how in ("simplex", "none")]
+STUDENTS = (("logistic", "affine"), ("network", "simplex"), ("network", "none"))
+LABELS = [(k, student, how) for k in (20, 150) for student, how in STUDENTS]
 PAIRS = {
     "norm gradient_norm": "3: input norm and gradient norm",
     "norm risk": "5: input norm and excessive risk",
     "closeness flipping_probability": "6: closeness to the boundary and flipping probability",
+    "flipping_probability risk": "6: flipping probability and excessive risk",
 }
 
 
@@ -93,7 +95,7 @@ def _by(lines: pd.DataFrame, column: str, name: str, *, flipping: bool = False) 
 
 
 def figures(frame: pd.DataFrame, folder: Path) -> None:
-    """Pictures in the style of figures 2, 4 with 3, 5 and 7."""
+    """Pictures in the style of figures 2, 4 with 3, 5, 6 (right) and 7."""
     import matplotlib.pyplot as plt
 
     sweep, labels = lines_of(frame, "sweep"), lines_of(frame, "labels")
@@ -104,15 +106,9 @@ def figures(frame: pd.DataFrame, folder: Path) -> None:
         shown = [("flipping", "flipping probability"), *panels]
         _over(_shown(sweep), "n_teachers", "teachers k", shown, folder / "pate-figure-4.svg")
     of = _shown(of_150) if len(sweep) else sweep
-    of = of[of["student"] == "logistic"] if len(of) else of
-    if len(of):
-        figure, axis = plt.subplots(figsize=(4, 2.8), layout="constrained")
-        for data, rows in of.groupby("data", sort=False):
-            bins = np.mean(rows["norm_bins"].tolist(), axis=0)
-            axis.plot(bins[:, 0], bins[:, 1], marker="o", markersize=3, label=data)
-        axis.set(xlabel="input norm (mean of a fifth of the rows)", ylabel="model sensitivity")
-        axis.legend(frameon=False, fontsize=7)
-        save_figure(figure, folder / "pate-figure-5.svg")
+    _by_fifths(of[of["student"] == "logistic"] if len(of) else of, folder / "pate-figure-5.svg")
+    _risk_by_flipping(of, folder / "pate-figure-6.svg")
+    _sensitivity(labels, folder / "pate-figure-7-left.svg")
     labels = labels[labels["n_teachers"] == 150] if len(labels) else labels
     if len(labels):
         names = [data for data in DATA if (labels["data"] == data).any()]
@@ -138,6 +134,59 @@ def figures(frame: pd.DataFrame, folder: Path) -> None:
         handles = axes[0, 0].get_legend_handles_labels()
         figure.legend(*handles, frameon=False, fontsize=7, handlelength=4, ncols=5, loc="outside lower center")
         save_figure(figure, folder / "pate-figure-7.svg")
+
+
+def _by_fifths(lines: pd.DataFrame, path: Path) -> None:
+    """Figure 5, left: how far noise moves students that are trained on a fifth of the rows each."""
+    import matplotlib.pyplot as plt
+
+    if not len(lines):
+        return
+    figure, axis = plt.subplots(figsize=(4, 2.8), layout="constrained")
+    for data, rows in lines.groupby("data", sort=False):
+        bins = np.mean(rows["norm_bins"].tolist(), axis=0)
+        axis.plot(bins[:, 0], bins[:, 1], marker="o", markersize=3, label=data)
+    axis.set(xlabel="input norm (mean of a fifth of the rows)", ylabel="model sensitivity")
+    axis.legend(frameon=False, fontsize=7)
+    save_figure(figure, path)
+
+
+def _risk_by_flipping(lines: pd.DataFrame, path: Path) -> None:
+    """Figure 6, right: excessive risk over the probability that noise flips a label, fifths of the rows."""
+    import matplotlib.pyplot as plt
+
+    if not len(lines):
+        return
+    students = list(lines["student"].unique())
+    figure, axes = plt.subplots(1, len(students), figsize=(4 * len(students), 2.8), layout="constrained", squeeze=False)
+    for axis, student in zip(axes[0], students):
+        for data, rows in lines[lines["student"] == student].groupby("data", sort=False):
+            fifths = np.mean(rows["risk_by_flipping"].tolist(), axis=0)
+            axis.plot(fifths[:, 0], fifths[:, 1], marker="o", markersize=3, label=data)
+        axis.set(xlabel="flipping probability (mean of a fifth of the rows)", ylabel="excessive risk", title=student)
+    axes[0, 0].legend(frameon=False, fontsize=7)
+    save_figure(figure, path)
+
+
+def _sensitivity(labels: pd.DataFrame, path: Path) -> None:
+    """Figure 7, left: how far noise moves logistic students with hard and with soft labels, over the exact epsilon."""
+    import matplotlib.pyplot as plt
+
+    of = labels[labels["student"] == "logistic"] if len(labels) else labels
+    if not len(of):
+        return
+    of = of.assign(moved=[one["mean"] for one in of["sensitivity"]])
+    names = [data for data in DATA if (of["data"] == data).any()]
+    figure, axes = plt.subplots(1, len(names), figsize=(3 * len(names), 2.8), layout="constrained", squeeze=False)
+    for axis, data in zip(axes[0], names):
+        for (k, kind), rows in of[of["data"] == data].groupby(["n_teachers", "labels"]):
+            mean = rows.groupby("epsilon")["moved"].mean()
+            colour, line = "#D55E00" if kind == "hard" else "#0072B2", "-" if k == 150 else "--"
+            axis.plot(mean.index, mean, line, color=colour, marker="o", markersize=3, label=f"{kind}, k = {k}")
+        axis.set(xscale="log", yscale="log", xlabel="exact ε", ylabel="model sensitivity", title=data)
+    handles = axes[0, 0].get_legend_handles_labels()
+    figure.legend(*handles, frameon=False, fontsize=7, handlelength=4, ncols=4, loc="outside lower center")
+    save_figure(figure, path)
 
 
 def _over(lines: pd.DataFrame, x: str, title: str, panels: list[tuple[str, str]], path: Path) -> None:
