@@ -7,6 +7,7 @@
     python -m benchmarks.reproduce ome --full --report   # only print what the journal holds
 
 Of papers (docs/reproduction.md): ``ome``, ``dpnr``, ``federate-adult``, ``federate-celeba``, ``pate``; beyond them,
+``federate-adult-trees`` and ``federate-celeba-trees`` have fair trees on the same splits, and
 ``federate-adult-combinations`` and ``federate-celeba-combinations`` tell which part of FEDERATE does what. Of the user
 guide (docs/guide/federate.md and pate.md): ``federate-adult-guide``, ``federate-celeba-guide``, ``pate-guide``, which
 measure what the papers do not have and share all other cells with them. Each is an ``Experiment`` with

@@ -27,6 +27,8 @@ FILES = {
     "dpnr": "dpnr",
     "federate-adult": "federate_paper",
     "federate-celeba": "federate_paper",
+    "federate-adult-trees": "federate_paper",
+    "federate-celeba-trees": "federate_paper",
     "federate-adult-guide": "federate_guide",
     "federate-celeba-guide": "federate_guide",
     "federate-adult-combinations": "federate_combinations",
