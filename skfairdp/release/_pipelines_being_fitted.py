@@ -4,7 +4,8 @@ scikit-learn tells a step nothing about the pipeline that it stands in, and the 
 pipelines of the own thread are on its stack. A step may also run in a thread of a pool, or be pickled by a thread that
 feeds worker processes, while the pipeline waits in another thread. CPython 3.11 crashes now and then when one thread
 reads the stack of another, and so pipelines are asked to say it themselves: importing this file wraps the three methods
-of ``sklearn.pipeline.Pipeline`` that fit steps, and the wrapper keeps a list of those that run.
+of ``sklearn.pipeline.Pipeline`` that fit steps, and the wrapper keeps a list of those that run. A class that replaces
+these methods without calling them is known in its own thread only.
 """
 
 import functools
