@@ -71,8 +71,8 @@ def trees(column: str) -> float:
 
 #: Words of the page, and whether the tables bear them out.
 STATEMENTS = {
-    "Fair private trees have 86.7 % and a gap of 3.2 at an exact epsilon of 8, and give away what an answer tells: an AUC "
-    "of 57.8": lambda: (trees("accuracy"), trees("TPR-gap"), trees(AUC)) == (86.7, 3.2, 57.8),
+    "Fair private trees have 86.7 % and a gap of 3.2 at an exact epsilon of 8, and give away what an answer tells: an "
+    "AUC of 57.8": lambda: (trees("accuracy"), trees("TPR-gap"), trees(AUC)) == (86.7, 3.2, 57.8),
     "The plain network gives sex away (75.3 against 67.7 for the largest group) and has a gap of 8.4": lambda: (
         ours("adult", "Unconstrained", "leakage") == 75.3
         and ours("adult", "largest group", "leakage") == 67.7
