@@ -138,9 +138,8 @@ def charge_release(guarantee: PrivacyGuarantee, *, source: str) -> None:
     """
     if not isinstance(guarantee, PrivacyGuarantee):
         raise TypeError(f"guarantee must be a PrivacyGuarantee; got {guarantee!r}.")
-    token, receive = _withheld.get()
-    if token == process_token():
-        return receive(guarantee)
+    if is_withheld():
+        return _withheld.get()[1](guarantee)
     active = sessions_to_charge()
     while active:
         try:
@@ -176,6 +175,11 @@ def withheld_releases(receive: Callable[[PrivacyGuarantee], None]) -> Iterator[N
         yield
     finally:
         _withheld.reset(before)
+
+
+def is_withheld() -> bool:
+    """Tell whether a release would reach the caller of :func:`withheld_releases` and no ledger."""
+    return _withheld.get()[0] == process_token()
 
 
 def _dismiss_session(session: Session, marker: str, error: _ledger_file.SessionClosedError) -> None:
