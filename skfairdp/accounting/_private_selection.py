@@ -11,19 +11,19 @@ told apart by a coin), and :math:`f(x) = \mathrm{E}[x^K]`. The best of K trials 
 
     f'(x) = \mathrm{E}[K]\,(\gamma / g)^{1 + \eta}, \qquad g = \gamma + (1 - \gamma)(1 - x) \in [\gamma, 1],
 
-for the truncated negative binomial K. g is the probability that a coin of bias :math:`\gamma` shows heads or a trial does
-better, an event of one trial. Let q', x', g' belong to a neighbouring data set.
+for the truncated negative binomial K. g is the probability that a coin of bias :math:`\gamma` shows heads or a trial
+does better, an event of one trial. Let q', x', g' belong to a neighbouring data set.
 
-*Pure trials.* :math:`q \leq e^\varepsilon q'` and :math:`g' \leq e^\varepsilon g`, so that the loss of the best is at most
-:math:`(2 + \eta)\,\varepsilon`. It is approached when :math:`\gamma` is small.
+*Pure trials.* :math:`q \leq e^\varepsilon q'` and :math:`g' \leq e^\varepsilon g`, so that the loss of the best is at
+most :math:`(2 + \eta)\,\varepsilon`. It is approached when :math:`\gamma` is small.
 
 *Trials of (epsilon, delta).* With probability :math:`1 - \delta` such a trial is one of two that are pure, and tells
-everything otherwise (Kairouz, Oh and Viswanath, 2017). No trial tells everything with probability :math:`f(1 - \delta)`, and
-given that, K has the same kind of distribution with a larger :math:`\gamma`. The best costs
-:math:`(2 + \eta)\,\varepsilon` at :math:`1 - f(1 - \delta) \leq \mathrm{E}[K]\,\delta`.
+everything otherwise (Kairouz, Oh and Viswanath, 2017). No trial tells everything with probability :math:`f(1 -
+\delta)`, and given that, K has the same kind of distribution with a larger :math:`\gamma`. The best costs :math:`(2 +
+\eta)\,\varepsilon` at :math:`1 - f(1 - \delta) \leq \mathrm{E}[K]\,\delta`.
 
-*Gaussian trials.* With the profile :math:`\delta_\mu` and :math:`g' \leq \Phi(\Phi^{-1}(g) + \mu)`, of which the ratio to g is
-largest for :math:`g = \gamma`, and with :math:`s = (1 + \eta)\ln[\Phi(\Phi^{-1}(\gamma) + \mu)/\gamma]`,
+*Gaussian trials.* With the profile :math:`\delta_\mu` and :math:`g' \leq \Phi(\Phi^{-1}(g) + \mu)`, of which the ratio
+to g is largest for :math:`g = \gamma`, and with :math:`s = (1 + \eta)\ln[\Phi(\Phi^{-1}(\gamma) + \mu)/\gamma]`,
 
 .. math::
 
@@ -31,12 +31,11 @@ largest for :math:`g = \gamma`, and with :math:`s = (1 + \eta)\ln[\Phi(\Phi^{-1}
     \leq \mathrm{E}[K]\,\delta_\mu(\varepsilon),
 
 because :math:`f'(x)/f'(x') = (g'/g)^{1+\eta} \leq e^s` and :math:`f' \leq \mathrm{E}[K]`. So the best costs
-:math:`\varepsilon + s` at :math:`\mathrm{E}[K]\,\delta_\mu(\varepsilon)`. This is never more than the Renyi bound below: that
-one replaces both the profile and the trade-off curve by what Renyi divergences say of them.
+:math:`\varepsilon + s` at :math:`\mathrm{E}[K]\,\delta_\mu(\varepsilon)`. This is never more than the Renyi bound
+below: that one replaces both the profile and the trade-off curve by what Renyi divergences say of them.
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Context, Decimal, localcontext
 
@@ -46,7 +45,12 @@ from scipy.special import gammaln, log_ndtr, ndtri
 
 from skfairdp._validation import check_delta, check_epsilon, check_number
 from skfairdp.accounting._composition import ReleaseEvent
-from skfairdp.accounting._gaussian_accounting import bisect_safely, gaussian_epsilon, gaussian_mu
+from skfairdp.accounting._gaussian_accounting import (
+    bisect_safely,
+    gaussian_epsilon,
+    gaussian_log_delta_above,
+    gaussian_mu,
+)
 from skfairdp.accounting._renyi_accounting import DEFAULT_ORDERS, check_orders
 from skfairdp.random import RandomStream
 
@@ -143,9 +147,10 @@ class TruncatedNegativeBinomial:
 
     def each_may_fail(self, probability: float) -> float:
         """Compute how often each trial may fail, if any may with the given probability; rounded down."""
-        share = probability * math.exp(self.eta * math.log(self.gamma) - self._log_factor)
+        less = probability * (1 - 4 * _ROUNDING)
+        share = less * math.exp(self.eta * math.log(self.gamma) - self._log_factor)
         grown = share if self.eta == 0 else -math.log1p(-self.eta * share) / self.eta
-        return min(self.gamma / (1 - self.gamma) * math.expm1(grown), probability) * (1 - 4 * _ROUNDING)
+        return min(self.gamma / (1 - self.gamma) * math.expm1(grown), less)
 
     def draw(self, stream: RandomStream) -> int:
         """Draw a number of trials, exactly: random bits are compared with sums of decimals until they tell them apart.
@@ -190,9 +195,7 @@ class TruncatedNegativeBinomial:
         return math.log(abs(self.eta)) - math.log(-math.expm1(-a)) - (a if self.eta > 0 else 0.0)
 
 
-def selection_rdp(
-    rdp: ArrayLike, trials: TruncatedNegativeBinomial, orders: ArrayLike = DEFAULT_ORDERS
-) -> np.ndarray:
+def selection_rdp(rdp: ArrayLike, trials: TruncatedNegativeBinomial, orders: ArrayLike = DEFAULT_ORDERS) -> np.ndarray:
     r"""Compute the Renyi divergence of the best of a random number of trials.
 
     It is :math:`\rho(\alpha) + (1 + \eta)\min_\beta\{(1 - 1/\beta)\rho(\beta) + \ln(1/\gamma)/\beta\} +
@@ -256,8 +259,8 @@ def selection_epsilon(trial: ReleaseEvent, trials: TruncatedNegativeBinomial, de
     Notes
     -----
     **Privacy.** Trials must be independent of each other and alike: the same data, and candidates that are drawn from
-    the same distribution. Nothing but the best outcome is released, neither the number of trials nor any of the others. The
-    module's docstring has the proofs.
+    the same distribution. Nothing but the best outcome is released, neither the number of trials nor any of the
+    others. The module's docstring has the proofs.
 
     References
     ----------
@@ -299,10 +302,16 @@ def _gaussian_selection(mu: float, trials: TruncatedNegativeBinomial, delta: flo
 
 
 def _ideal_selection(mu: float, trials: TruncatedNegativeBinomial, delta: float) -> float:
-    beaten = float(log_ndtr(ndtri(trials.gamma) + mu)) - math.log(trials.gamma)
-    by_profile = gaussian_epsilon(delta / trials.mean * (1 - _ROUNDING), mu) + (1 + trials.eta) * beaten
+    by_profile = gaussian_epsilon(delta / trials.mean * (1 - _ROUNDING), mu) + (1 + trials.eta) * _log_beaten(
+        mu, trials
+    )
     by_point = (2 + trials.eta) * gaussian_epsilon(trials.each_may_fail(delta), mu)
     return min(by_profile, by_point) * (1 + _ROUNDING) + _ROUNDING
+
+
+def _log_beaten(mu: float, trials: TruncatedNegativeBinomial) -> float:
+    """Bound by how much a record can change the chance of doing better, the log of ``g' / g`` in the proof."""
+    return float(log_ndtr(ndtri(trials.gamma) + mu)) - math.log(trials.gamma)
 
 
 @dataclass(frozen=True)
@@ -369,17 +378,16 @@ def selection_budget(
         return TrialBudget(each, 0.0, 0.0)
     each_delta = trials.each_may_fail(delta)
     least = gaussian_mu(each * (1 - 1e-9), each_delta)  # pays by its (epsilon, delta) alone
-    hidden = trials.any_fails(sampling_error)
+    left = delta - trials.any_fails(sampling_error) * (1 + math.exp(min(epsilon, 700.0)))
+    log_each = -math.inf if left <= 0 else math.log(left / trials.mean * (1 - _ROUNDING))
 
     def allowed(mu: float) -> bool:
-        return _gaussian_selection(mu, trials, delta, hidden) <= epsilon
+        room = epsilon * (1 - 2 * _ROUNDING) - 2 * _ROUNDING - (1 + trials.eta) * _log_beaten(mu, trials)
+        return room >= 0 and gaussian_log_delta_above(room, mu) <= log_each
 
-    most = _first_not_allowed(allowed, least)
+    if not allowed(least):
+        return TrialBudget(each, each_delta, least)
+    most = 2 * least
+    while allowed(most):
+        most *= 2
     return TrialBudget(each, each_delta, bisect_safely(allowed, bad=most, good=least, relative=1e-12))
-
-
-def _first_not_allowed(allowed: Callable[[float], bool], value: float) -> float:
-    while True:
-        value *= 2
-        if not allowed(value):
-            return value

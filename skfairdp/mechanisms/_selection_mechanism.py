@@ -1,7 +1,7 @@
 """Private selection as a mechanism: run a random number of trials, and release the best.
 
-A trial is a function that draws an outcome; a finite one can also be described by the probabilities of its outcomes, from
-the worst to the best, and then everything about the best of K trials is known exactly.
+A trial is a function that draws an outcome; a finite one can also be described by the probabilities of its outcomes,
+from the worst to the best, and then everything about the best of K trials is known exactly.
 """
 
 import math
@@ -123,7 +123,9 @@ class SelectionMechanism(Mechanism):
         return sorted(pairs, key=lambda pair: -float(self.log_likelihood_ratio(1, *pair)))[:3]
 
 
-def selection_mechanism(epsilon: float, delta: float, *, expected_trials: float, eta: float = 0.0) -> SelectionMechanism:
+def selection_mechanism(
+    epsilon: float, delta: float, *, expected_trials: float, eta: float = 0.0
+) -> SelectionMechanism:
     """Choose what each of a random number of trials may spend.
 
     Parameters

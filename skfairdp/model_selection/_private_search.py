@@ -72,8 +72,8 @@ class PrivateSearchCV(ReleaseMixin, MetaEstimatorMixin, ClassifierMixin, Skfaird
     expected_trials : float, default=10.0
         The mean of the number of trials, above 1. More of them cost a little of what each may spend.
     eta : float, default=0.0
-        The shape of their number's distribution, above -1: 0 is logarithmic (a pure trial may spend a half of epsilon), 1
-        geometric (a third). Negative ones leave more to each trial, and run a single one more often.
+        The shape of their number's distribution, above -1: 0 is logarithmic (a pure trial may spend a half of
+        epsilon), 1 geometric (a third). Negative ones leave more to each trial, and run a single one more often.
     scoring : str or callable, default="accuracy"
         What the best is judged by. On private rows only ``"accuracy"`` is possible, as a noisy count of right
         answers; with ``public_validation`` any scorer of scikit-learn.
@@ -106,23 +106,24 @@ class PrivateSearchCV(ReleaseMixin, MetaEstimatorMixin, ClassifierMixin, Skfaird
 
     Notes
     -----
-    **Privacy.** Neighbours are data sets of the same size that differ in one record. Validation rows are chosen by their
-    index, once, so that a record is trained on in all trials or scores all of them. In the first case it acts on the
-    winner through fits, from which the scores on other people's rows are computed; in the second through counts of right
-    answers, which it changes by one. So fit and score of a trial each may spend the whole budget of a trial, and
+    **Privacy.** Neighbours are data sets of the same size that differ in one record. Validation rows are chosen by
+    their index, once, so that a record is trained on in all trials or scores all of them. In the first case it acts on
+    the winner through fits, from which the scores on other people's rows are computed; in the second through counts of
+    right answers, which it changes by one. So fit and score of a trial each may spend the whole budget of a trial, and
     a trial costs the larger of both, not their sum. Counts get discrete Laplace noise of the pure budget.
 
     Of K trials, which are independent and alike, the best is released. K follows a truncated negative binomial
-    distribution. Pure trials of epsilon cost :math:`(2 + \eta)\,\varepsilon` together [1]_ [2]_; Gaussian ones, such as soft
-    labels of PATE, cost less, by the profile that is proved in :mod:`skfairdp.accounting`'s guide. K itself, the losers
-    and their scores are neither shown nor kept, nor do the winner's warnings tell of them: hence no ``cv_results_``, no progress
-    bar, and no refit on all rows, which would be one more release. How long ``fit`` takes does depend on K.
+    distribution. Pure trials of epsilon cost :math:`(2 + \eta)\,\varepsilon` together [1]_ [2]_; Gaussian ones, such
+    as soft labels of PATE, cost less, by the profile that is proved in :mod:`skfairdp.accounting`'s guide. K itself,
+    the losers and their scores are neither shown nor kept, nor do the winner's warnings tell of them: hence no
+    ``cv_results_``, no progress bar, and no refit on all rows, which would be one more release. How long ``fit`` takes
+    does depend on K.
 
-    The price is charged to active ledgers once, before the first draw; the trials are not charged on top. Before that, one
-    candidate is fitted up to the point of its release, so that rows or settings which it refuses cost nothing. An error in a
-    later trial ends the search, whose price is then spent: it counts as the best outcome of all, which the proof allows.
-    Candidates of which one has a step that learns from the rows without noise (a ``StandardScaler``, say) cost
-    infinity, even if others win.
+    The price is charged to active ledgers once, before the first draw; the trials are not charged on top. Before that,
+    one candidate is fitted up to the point of its release, so that rows or settings which it refuses cost nothing. An
+    error in a later trial ends the search, whose price is then spent: it counts as the best outcome of all, which the
+    proof allows. Candidates of which one has a step that learns from the rows without noise (a ``StandardScaler``,
+    say) cost infinity, even if others win.
 
     References
     ----------
@@ -268,14 +269,14 @@ class PrivateSearchCV(ReleaseMixin, MetaEstimatorMixin, ClassifierMixin, Skfaird
         rehearsed = trials.rehearse(noise.spawn(1)[0])
         if mechanism.delta == 0 < rehearsed.delta and math.isfinite(mechanism.epsilon):
             raise ValueError(
-                f"delta={self.delta!r} asks for pure trials, and {rehearsed.mechanism} has a delta of its own; give the "
-                "search a delta above 0."
+                f"delta={self.delta!r} asks for pure trials, and {rehearsed.mechanism} has a delta of its own; give "
+                "the search a delta above 0."
             )
         if math.isinf(rehearsed.epsilon) and math.isfinite(mechanism.epsilon):
             reasons.append(rehearsed.does_not_cover[0])
         trials.open = bool(reasons) or math.isinf(mechanism.epsilon)
-        guarantee = self._receipt(mechanism, rehearsed, public_validation, set_aside=_sets_aside(self.estimator, public))
-        guarantee = guarantee.with_seed(noise.identity)
+        set_aside = public is None and _sets_rows_aside(self.estimator)
+        guarantee = self._receipt(mechanism, rehearsed, public_validation, set_aside).with_seed(noise.identity)
         if reasons:
             guarantee = without_protection(guarantee, reasons)
         score, best = self._let_out(trials, mechanism, noise, guarantee)
@@ -285,8 +286,8 @@ class PrivateSearchCV(ReleaseMixin, MetaEstimatorMixin, ClassifierMixin, Skfaird
     def _check_private_scoring(self) -> None:
         if not isinstance(self.scoring, str) or self.scoring != "accuracy":
             raise ValueError(
-                f"scoring={self.scoring!r} has no bounded sensitivity: one private record could change it by any amount, "
-                "and no noise would hide that. Take scoring='accuracy', or give public_validation=(rows, labels)."
+                f"scoring={self.scoring!r} has no bounded sensitivity: one private record could change it by any "
+                "amount, and no noise would hide that. Take scoring='accuracy', or give public_validation=(rows, labels)."
             )
 
     def _read_rows(self, X: Any, y: Any, *, at_least: int) -> tuple[Any, np.ndarray]:
@@ -316,7 +317,7 @@ class PrivateSearchCV(ReleaseMixin, MetaEstimatorMixin, ClassifierMixin, Skfaird
         return X, labels
 
     def _receipt(
-        self, mechanism: SelectionMechanism, trial: PrivacyGuarantee, public_validation: Any, *, set_aside: bool
+        self, mechanism: SelectionMechanism, trial: PrivacyGuarantee, public_validation: Any, set_aside: bool
     ) -> PrivacyGuarantee:
         """Write the receipt, with what a trial does not cover."""
         own = mechanism.guarantee()
@@ -330,7 +331,9 @@ class PrivateSearchCV(ReleaseMixin, MetaEstimatorMixin, ClassifierMixin, Skfaird
         return mechanism.guarantee(
             mechanism=f"{mechanism.name} among {trial.mechanism.partition(', undone')[0]}",
             unit=trial.unit,
-            neighbours=next(iter(relations)) if len(relations) == 1 else "pairs that are all of: " + "; ".join(relations),
+            neighbours=next(iter(relations))
+            if len(relations) == 1
+            else "pairs that are all of: " + "; ".join(relations),
             covers=_COVERS,
             does_not_cover=tuple(dict.fromkeys(scope)),
         )
@@ -411,12 +414,12 @@ def _check_score_noise(mechanism: SelectionMechanism, n_rows: int) -> None:
     each = mechanism.budget.epsilon
     if each * n_rows < 1:
         raise ValueError(
-            f"epsilon={mechanism.epsilon!r} is too small for one trial: it may spend {each:.3g}, so that noise of scale "
-            f"{1 / each:.3g} would be added to the number of right answers among {n_rows} validation rows. Raise epsilon, "
-            "give more rows, or score on public_validation."
+            f"epsilon={mechanism.epsilon!r} is too small for one trial: it may spend {each:.3g}, so that noise of "
+            f"scale {1 / each:.3g} would be added to the number of right answers among {n_rows} validation rows. Raise "
+            "epsilon, give more rows, or score on public_validation."
         )
 
 
-def _sets_aside(estimator: Any, public: Any) -> bool:
-    """Whether the private step takes some of X for public rows, because it gets none."""
-    return public is None and "public_fraction" in private_step(estimator)[1].get_params(deep=False)
+def _sets_rows_aside(estimator: Any) -> bool:
+    """Whether the private step takes some of X for public rows when it gets none."""
+    return "public_fraction" in private_step(estimator)[1].get_params(deep=False)

@@ -16,6 +16,7 @@ from sklearn.pipeline import Pipeline
 from skfairdp._sklearn import validate_parameters
 from skfairdp.accounting import PrivacyGuarantee, ReleaseEvent, TrialBudget, compose, withheld_releases
 from skfairdp.mechanisms import discrete_laplace, laplace_scale
+from skfairdp.postprocessing import FairPrivateClassifier
 from skfairdp.random import RandomStream
 from skfairdp.release import pipeline_guarantee, steps_that_learn_in_clear
 
@@ -46,14 +47,14 @@ def private_step(estimator: Any) -> tuple[str, Any]:
     if not found:
         last = inside[-1][1]
         hint = ""
-        if hasattr(type(last), "training_privacy_") or type(last).__name__ == "FairPrivateClassifier":
+        if isinstance(last, FairPrivateClassifier):
             hint = (
                 " Search over its inner estimator, such as PATEClassifier, and give the fitted search to "
                 "FairPrivateClassifier(search, cv='prefit') with public rows."
             )
         raise ValueError(
-            f"estimator: {type(last).__name__} has no receipt (privacy_) that protects the rows it is fitted on, so that "
-            f"the best of its fits protects nobody. PATEClassifier has one.{hint}"
+            f"estimator: {type(last).__name__} has no receipt (privacy_) that protects the rows it is fitted on, so "
+            f"that the best of its fits protects nobody. PATEClassifier has one.{hint}"
         )
     prefix, step = found[0]
     if "epsilon" not in step.get_params(deep=False):
@@ -81,8 +82,8 @@ def check_candidates(estimator: Any, distributions: Any, prefix: str) -> list[st
     groups = [distributions] if isinstance(distributions, Mapping) else distributions
     if not isinstance(groups, Sequence) or not all(isinstance(group, Mapping) for group in groups):
         raise TypeError(
-            "param_distributions must be a dict of parameter names and lists or distributions, or a list of such dicts; "
-            f"got {distributions!r}."
+            "param_distributions must be a dict of parameter names and lists or distributions, or a list of such "
+            f"dicts; got {distributions!r}."
         )
     if not any(groups):
         raise ValueError("param_distributions holds no candidates: name a parameter, and the values to choose from.")
@@ -226,8 +227,8 @@ class Trials:
         except _Rehearsed:
             return received[0]
         raise ValueError(
-            f"estimator: {type(private_step(model)[1]).__name__} was fitted without a release that anybody could see, so "
-            "that there is no receipt of what it spent."
+            f"estimator: {type(private_step(model)[1]).__name__} was fitted without a release that anybody could see, "
+            "so that there is no receipt of what it spent."
         )
 
     def _draw(self, stream: RandomStream) -> dict[str, Any]:
@@ -254,8 +255,8 @@ class Trials:
             return self._fit_within_budget(self._model(candidate, stream, gaussian=False))
         except _TooDear as error:
             raise ValueError(
-                f"the candidate {candidate!r} spends more than a trial may, {error}; it must follow the epsilon and delta "
-                "that the search gives it."
+                f"the candidate {candidate!r} spends more than a trial may, {error}; it must follow the epsilon and "
+                "delta that the search gives it."
             ) from None
 
     def _fit_within_budget(self, model: Any) -> Any:
