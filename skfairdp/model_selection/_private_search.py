@@ -287,7 +287,8 @@ class PrivateSearchCV(ReleaseMixin, MetaEstimatorMixin, ClassifierMixin, Skfaird
         if not isinstance(self.scoring, str) or self.scoring != "accuracy":
             raise ValueError(
                 f"scoring={self.scoring!r} has no bounded sensitivity: one private record could change it by any "
-                "amount, and no noise would hide that. Take scoring='accuracy', or give public_validation=(rows, labels)."
+                "amount, and no noise would hide that. Take scoring='accuracy', or give "
+                "public_validation=(rows, labels)."
             )
 
     def _read_rows(self, X: Any, y: Any, *, at_least: int) -> tuple[Any, np.ndarray]:
