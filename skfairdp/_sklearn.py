@@ -27,5 +27,5 @@ def metadata_request(consumer: Any, method: str, name: str) -> "bool | str | Non
 def validate_parameters(estimator: Any) -> None:
     """Let an estimator, and the steps of a pipeline, check their parameters without being fitted."""
     for part in [step for _, step in estimator.steps] if hasattr(estimator, "steps") else [estimator]:
-        if hasattr(part, "_validate_params"):
+        if hasattr(part, "_parameter_constraints"):
             part._validate_params()

@@ -31,7 +31,7 @@ from skfairdp.model_selection._private_trials import (
     private_step,
 )
 from skfairdp.random import RandomState, training_and_noise_streams
-from skfairdp.release import ReleaseMixin, without_protection
+from skfairdp.release import ReleaseMixin, check_public_rows, without_protection
 
 _COVERS = "the chosen estimator, its parameters and its score, and everything computed from them alone"
 _DOES_NOT_COVER = (
@@ -68,7 +68,8 @@ class PrivateSearchCV(ReleaseMixin, MetaEstimatorMixin, ClassifierMixin, Skfaird
     epsilon : float, default=1.0
         Privacy loss of the whole search. ``inf`` adds no noise.
     delta : float, default=1e-5
-        The probability with which the loss may exceed epsilon; 0 asks for trials that are pure.
+        The probability with which the loss may exceed epsilon; 0 asks for trials that are pure. An estimator without a
+        ``delta`` of its own is taken to be pure, and so is the best of its fits.
     expected_trials : float, default=10.0
         The mean of the number of trials, above 1. More of them cost a little of what each may spend.
     eta : float, default=0.0
@@ -114,7 +115,7 @@ class PrivateSearchCV(ReleaseMixin, MetaEstimatorMixin, ClassifierMixin, Skfaird
 
     Of K trials, which are independent and alike, the best is released. K follows a truncated negative binomial
     distribution. Pure trials of epsilon cost :math:`(2 + \eta)\,\varepsilon` together [1]_ [2]_; Gaussian ones, such
-    as soft labels of PATE, cost less, by the profile that is proved in :mod:`skfairdp.accounting`'s guide. K itself,
+    as soft labels of PATE, cost less, by a bound that the guide proves. K itself,
     the losers and their scores are neither shown nor kept, nor do the winner's warnings tell of them: hence no
     ``cv_results_``, no progress bar, and no refit on all rows, which would be one more release. How long ``fit`` takes
     does depend on K.
@@ -211,7 +212,8 @@ class PrivateSearchCV(ReleaseMixin, MetaEstimatorMixin, ClassifierMixin, Skfaird
         public : array-like, default=None
             Public rows without labels, which every trial is given, for an estimator that takes them.
         public_validation : tuple of (rows, labels), default=None
-            Public rows to score trials on, at no cost and without noise; all of X is trained on then.
+            Public rows to score trials on, at no cost and without noise; all of X is trained on then. They are given to
+            ``estimator`` as they are: steps in front of the search do not reach them.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), default=None
             Groups, for an estimator that takes them.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -229,19 +231,19 @@ class PrivateSearchCV(ReleaseMixin, MetaEstimatorMixin, ClassifierMixin, Skfaird
     def _fit(
         self, X: Any, y: Any, public: Any, public_validation: Any, sensitive_features: Any, sample_weight: Any
     ) -> "PrivateSearchCV":
-        mechanism = selection_mechanism(
-            check_epsilon(self.epsilon),
-            check_delta(self.delta, allow_zero=True),
-            expected_trials=self.expected_trials,
-            eta=self.eta,
-        )
-        prefix, _ = private_step(self.estimator)
+        epsilon, delta = check_epsilon(self.epsilon), check_delta(self.delta, allow_zero=True)
+        prefix, step = private_step(self.estimator)
+        if "delta" not in step.get_params(deep=False):
+            delta = 0.0  # its trials are pure, and so is the best of them
+        mechanism = selection_mechanism(epsilon, delta, expected_trials=self.expected_trials, eta=self.eta)
         reasons = check_candidates(self.estimator, self.param_distributions, prefix)
         if public_validation is None:
             self._check_private_scoring()
         else:
             self._refuse_unused("public_validation", "validation_fraction")
         rows, labels = self._read_rows(X, y, at_least=2 if public_validation is None else 1)
+        if public is not None:
+            check_public_rows(self, X, public)  # the estimator only sees a part of X
         by_row = {"sensitive_features": sensitive_features}
         if sample_weight is not None:
             by_row["sample_weight"] = check_sample_weight(sample_weight, rows, dtype=np.float64)
