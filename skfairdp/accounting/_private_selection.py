@@ -62,11 +62,11 @@ _LEAST_LOG_GAMMA, _LARGEST_LOG_GAMMA = -700.0, -1e-9
 
 @dataclass(frozen=True)
 class TruncatedNegativeBinomial:
-    r"""How many trials a private selection runs: 1, 2, 3, ... with
+    r"""How many trials a private selection runs, at least one.
 
     .. math::
 
-        P(K = k) \propto (1 - \gamma)^k \prod_{l=0}^{k-1} \frac{l + \eta}{l + 1}.
+        P(K = k) \propto (1 - \gamma)^k \prod_{l=0}^{k-1} \frac{l + \eta}{l + 1}, \qquad k = 1, 2, 3, \ldots
 
     Parameters
     ----------
@@ -302,9 +302,8 @@ def _gaussian_selection(mu: float, trials: TruncatedNegativeBinomial, delta: flo
 
 
 def _ideal_selection(mu: float, trials: TruncatedNegativeBinomial, delta: float) -> float:
-    by_profile = gaussian_epsilon(delta / trials.mean * (1 - _ROUNDING), mu) + (1 + trials.eta) * _log_beaten(
-        mu, trials
-    )
+    alone = gaussian_epsilon(delta / trials.mean * (1 - _ROUNDING), mu)
+    by_profile = alone + (1 + trials.eta) * _log_beaten(mu, trials)
     by_point = (2 + trials.eta) * gaussian_epsilon(trials.each_may_fail(delta), mu)
     return min(by_profile, by_point) * (1 + _ROUNDING) + _ROUNDING
 

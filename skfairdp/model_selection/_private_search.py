@@ -226,11 +226,15 @@ class PrivateSearchCV(ReleaseMixin, MetaEstimatorMixin, ClassifierMixin, Skfaird
             This object.
         """
         with restored_on_failure(self):
-            return self._fit(X, y, public, public_validation, sensitive_features, sample_weight)
+            best = self._fit(X, y, public, public_validation, sensitive_features, sample_weight)
+        for said in best.warnings:  # those of the losers would tell how many there were
+            warnings.warn(str(said.message), said.category, stacklevel=3)
+        return self
 
     def _fit(
         self, X: Any, y: Any, public: Any, public_validation: Any, sensitive_features: Any, sample_weight: Any
-    ) -> "PrivateSearchCV":
+    ) -> Outcome:
+        """Run the search, keep the winner, and return what it said."""
         epsilon, delta = check_epsilon(self.epsilon), check_delta(self.delta, allow_zero=True)
         prefix, step = private_step(self.estimator)
         if "delta" not in step.get_params(deep=False):
@@ -282,8 +286,12 @@ class PrivateSearchCV(ReleaseMixin, MetaEstimatorMixin, ClassifierMixin, Skfaird
         if reasons:
             guarantee = without_protection(guarantee, reasons)
         score, best = self._let_out(trials, mechanism, noise, guarantee)
-        self._keep(score if public_validation is not None else score / len(validation[1]), best, mechanism, guarantee)
-        return self
+        # The winner's own receipt knows nothing of the search that chose it.
+        private_step(best.estimator)[1].privacy_ = guarantee
+        self.best_estimator_, self.best_params_ = best.estimator, best.parameters
+        self.best_score_ = float(score if public_validation is not None else score / len(validation[1]))
+        self.mechanism_, self.privacy_ = mechanism, guarantee
+        return best
 
     def _check_private_scoring(self) -> None:
         if not isinstance(self.scoring, str) or self.scoring != "accuracy":
@@ -340,14 +348,6 @@ class PrivateSearchCV(ReleaseMixin, MetaEstimatorMixin, ClassifierMixin, Skfaird
             covers=_COVERS,
             does_not_cover=tuple(dict.fromkeys(scope)),
         )
-
-    def _keep(self, score: float, best: Outcome, mechanism: SelectionMechanism, guarantee: PrivacyGuarantee) -> None:
-        """Keep the winner, whose own receipt knows nothing of the search that chose it."""
-        private_step(best.estimator)[1].privacy_ = guarantee
-        self.best_estimator_, self.best_params_, self.best_score_ = best.estimator, best.parameters, float(score)
-        self.mechanism_, self.privacy_ = mechanism, guarantee
-        for said in best.warnings:  # those of the losers would tell how many there were
-            warnings.warn(str(said.message), said.category, stacklevel=5)
 
     # -- what the winner can do ---------------------------------------------------------------------------------------
 
