@@ -1,4 +1,4 @@
-"""PrivateSearchCV: the best of a random number of private fits, at little more than the price of one."""
+"""PrivateSearchCV: the best of a random number of private fits, at a price that hardly grows with that number."""
 
 import math
 import warnings
@@ -21,7 +21,7 @@ from sklearn.utils.validation import (
 from skfairdp._base import SkfairdpEstimator, restored_on_failure
 from skfairdp._sklearn import HasMethods, Interval, check_sample_weight, fit_context, safe_indexing
 from skfairdp._validation import check_delta, check_epsilon
-from skfairdp.accounting import REFUSED_TABLES, PrivacyGuarantee
+from skfairdp.accounting import REFUSED_TABLES, REPLACE_ONE, PrivacyGuarantee
 from skfairdp.mechanisms import SelectionMechanism, selection_mechanism
 from skfairdp.model_selection._private_trials import (
     Outcome,
@@ -51,11 +51,11 @@ def _best_has(method: str) -> Any:
 
 
 class PrivateSearchCV(ReleaseMixin, MetaEstimatorMixin, ClassifierMixin, SkfairdpEstimator):
-    r"""Choose among private fits, and pay little more than for one.
+    r"""Choose among private fits, at a price that hardly grows with their number.
 
     A grid search over a private estimator is charged for every fit. This search runs a *random* number of trials,
     each with a candidate that is drawn at random, and releases the best alone. Nobody who sees it can tell how many it
-    has beaten, and that is why it costs about twice a single trial, however many trials are expected.
+    has beaten, and that is why it costs two or three times as much as a trial, however many are expected.
 
     Parameters
     ----------
@@ -72,9 +72,9 @@ class PrivateSearchCV(ReleaseMixin, MetaEstimatorMixin, ClassifierMixin, Skfaird
         ``delta`` of its own is taken to be pure, and so is the best of its fits.
     expected_trials : float, default=10.0
         The mean of the number of trials, above 1. More of them cost a little of what each may spend.
-    eta : float, default=0.0
-        The shape of their number's distribution, above -1: 0 is logarithmic (a pure trial may spend a half of
-        epsilon), 1 geometric (a third). Negative ones leave more to each trial, and run a single one more often.
+    eta : float, default=1.0
+        The shape of their number's distribution, above -1: 1 is geometric (a pure trial may spend a third of epsilon), 0
+        logarithmic (a half). The smaller it is, the more is left to each trial, and the more often there is only one.
     scoring : str or callable, default="accuracy"
         What the best is judged by. On private rows only ``"accuracy"`` is possible, as a noisy count of right
         answers; with ``public_validation`` any scorer of scikit-learn.
@@ -175,7 +175,7 @@ class PrivateSearchCV(ReleaseMixin, MetaEstimatorMixin, ClassifierMixin, Skfaird
         epsilon: float = 1.0,
         delta: float = 1e-5,
         expected_trials: float = 10.0,
-        eta: float = 0.0,
+        eta: float = 1.0,
         scoring: Any = "accuracy",
         validation_fraction: float = 0.2,
         random_state: RandomState = None,
@@ -332,7 +332,9 @@ class PrivateSearchCV(ReleaseMixin, MetaEstimatorMixin, ClassifierMixin, Skfaird
     ) -> PrivacyGuarantee:
         """Write the receipt, with what a trial does not cover."""
         own = mechanism.guarantee()
-        relations = dict.fromkeys((own.neighbours, trial.neighbours))
+        relations = [own.neighbours]
+        if trial.neighbours not in (own.neighbours, REPLACE_ONE):  # which adds that one teacher holds the record
+            relations.append(trial.neighbours)
         scope = (
             *_DOES_NOT_COVER,
             *((_PUBLIC_VALIDATION,) if public_validation is not None else ()),
@@ -342,9 +344,7 @@ class PrivateSearchCV(ReleaseMixin, MetaEstimatorMixin, ClassifierMixin, Skfaird
         return mechanism.guarantee(
             mechanism=f"{mechanism.name} among {trial.mechanism.partition(', undone')[0]}",
             unit=trial.unit,
-            neighbours=next(iter(relations))
-            if len(relations) == 1
-            else "pairs that are all of: " + "; ".join(relations),
+            neighbours=relations[0] if len(relations) == 1 else f"pairs that are all of: {'; '.join(relations)}",
             covers=_COVERS,
             does_not_cover=tuple(dict.fromkeys(scope)),
         )
