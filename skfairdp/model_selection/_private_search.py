@@ -73,8 +73,8 @@ class PrivateSearchCV(ReleaseMixin, MetaEstimatorMixin, ClassifierMixin, Skfaird
     expected_trials : float, default=10.0
         The mean of the number of trials, above 1. More of them cost a little of what each may spend.
     eta : float, default=1.0
-        The shape of their number's distribution, above -1: 1 is geometric (a pure trial may spend a third of epsilon), 0
-        logarithmic (a half). The smaller it is, the more is left to each trial, and the more often there is only one.
+        The shape of their number's distribution, above -1: 1 is geometric (a pure trial may spend a third of epsilon),
+        0 logarithmic (a half). The smaller, the more is left to each trial, and the more often there is only one.
     scoring : str or callable, default="accuracy"
         What the best is judged by. On private rows only ``"accuracy"`` is possible, as a noisy count of right
         answers; with ``public_validation`` any scorer of scikit-learn.
