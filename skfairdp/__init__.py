@@ -25,6 +25,7 @@ _HOME = {
     "PrivacyGuarantee": "accounting",
     "PrivacyLedger": "accounting",
     "PrivateScaler": "preprocessing",
+    "PrivateSearchCV": "model_selection",
     "PublicScaler": "preprocessing",
     "RelaxationThreshold": "model_selection",
     "WordDropout": "preprocessing",

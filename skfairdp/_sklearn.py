@@ -22,3 +22,10 @@ def routing_enabled() -> bool:
 def metadata_request(consumer: Any, method: str, name: str) -> "bool | str | None":
     """Return what a consumer has requested for one piece of metadata; None if nobody has said anything."""
     return getattr(consumer._get_metadata_request(), method).requests.get(name)
+
+
+def validate_parameters(estimator: Any) -> None:
+    """Let an estimator, and the steps of a pipeline, check their parameters without being fitted."""
+    for part in [step for _, step in estimator.steps] if hasattr(estimator, "steps") else [estimator]:
+        if hasattr(part, "_parameter_constraints"):
+            part._validate_params()

@@ -19,6 +19,7 @@ from skfairdp import (
     OMEEncoder,
     PATEClassifier,
     PrivateScaler,
+    PrivateSearchCV,
     PublicScaler,
     WordDropout,
 )
@@ -44,6 +45,13 @@ ESTIMATORS: list = [
         DecisionTreeClassifier(max_depth=3), n_teachers=10, epsilon=8.0, labels="hard", student=LogisticRegression()
     ),
     PATEClassifier(n_teachers=20, epsilon=30.0, labels="confident", threshold=1.0, student="network"),
+    # Without an estimator and candidates there is nothing to choose from.
+    PrivateSearchCV(
+        PATEClassifier(LogisticRegression(), n_teachers=10, n_queries=50, labels="hard"),
+        {"student_regularization": [0.001, 0.01]},
+        epsilon=30.0,
+        expected_trials=2,
+    ),
     # Without bounds they refuse to fit: nobody but the user can know them.
     PrivateScaler(bounds=(-20, 20)),
     PublicScaler(bounds=(-20, 20)),
@@ -110,6 +118,7 @@ def expected_failures(estimator):
         "scikit-learn's boosted trees take a weight of 2 as two rows",
         PATEClassifier: "copies of a row are given to several teachers, and its weight to one: to merge equal rows "
         "first, as the check wants, would let one record move others between teachers, and the proof would be gone",
+        PrivateSearchCV: "copies of a row are trained on and scored on, and its weight only weighs in training",
     }
     if type(estimator) not in reasons:
         return {}

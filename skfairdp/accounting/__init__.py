@@ -22,12 +22,21 @@ from skfairdp.accounting._gnmax_accounting import (
 )
 from skfairdp.accounting._guarantee import PrivacyGuarantee, compose, compose_parallel
 from skfairdp.accounting._ledger import PrivacyLedger
+from skfairdp.accounting._private_selection import (
+    TrialBudget,
+    TruncatedNegativeBinomial,
+    selection_budget,
+    selection_epsilon,
+    selection_rdp,
+)
 from skfairdp.accounting._renyi_accounting import gaussian_rdp, pure_rdp, renyi_delta, renyi_epsilon, renyi_epsilons
 
 __all__ = [
     "PrivacyGuarantee",
     "PrivacyLedger",
     "ReleaseEvent",
+    "TrialBudget",
+    "TruncatedNegativeBinomial",
     "amplify_by_dropout",
     "binary_vote_rdp",
     "compose",
@@ -51,10 +60,13 @@ __all__ = [
     "renyi_delta",
     "renyi_epsilon",
     "renyi_epsilons",
+    "selection_budget",
+    "selection_epsilon",
+    "selection_rdp",
 ]
 
 # For other folders of skfairdp; not public.
-from skfairdp.accounting._active_ledgers import carried_ledgers, charge_release, receive_ledgers
+from skfairdp.accounting._active_ledgers import carried_ledgers, charge_release, receive_ledgers, withheld_releases
 from skfairdp.accounting._gnmax_accounting import REPLACE_ONE, VOTES_COVER, VOTES_DO_NOT_COVER
 from skfairdp.accounting._guarantee import ONE_RELEASE, REFUSED_TABLES, REPLACE_ONE_RECORD, TRAINING_DATA, as_one_event
 from skfairdp.accounting._renyi_accounting import DEFAULT_ORDERS

@@ -20,7 +20,7 @@ import tempfile
 import threading
 import uuid
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any, NamedTuple
@@ -138,6 +138,8 @@ def charge_release(guarantee: PrivacyGuarantee, *, source: str) -> None:
     """
     if not isinstance(guarantee, PrivacyGuarantee):
         raise TypeError(f"guarantee must be a PrivacyGuarantee; got {guarantee!r}.")
+    if is_withheld():
+        return _withheld.get()[1](guarantee)
     active = sessions_to_charge()
     while active:
         try:
@@ -147,6 +149,37 @@ def charge_release(guarantee: PrivacyGuarantee, *, source: str) -> None:
         except _ledger_file.SessionClosedError as error:
             for session in error.sessions:
                 _dismiss_session(session, active.pop(session), error)
+
+
+#: Who is told of releases instead of the ledgers, and in which process.
+_withheld: ContextVar[tuple[bytes, Callable[[PrivacyGuarantee], None]]] = ContextVar(
+    "skfairdp_withheld", default=(b"", lambda guarantee: None)
+)
+
+
+@contextmanager
+def withheld_releases(receive: Callable[[PrivacyGuarantee], None]) -> Iterator[None]:
+    """Let the code within release nothing to anybody but the caller, who pays for what leaves in the end.
+
+    Parameters
+    ----------
+    receive : callable
+        Is told what each release would have cost, before its noise is drawn; what it raises prevents the release.
+
+    Notes
+    -----
+    Releases in other threads and in worker processes, of which nothing is known here, are charged as ever.
+    """
+    before = _withheld.set((process_token(), receive))
+    try:
+        yield
+    finally:
+        _withheld.reset(before)
+
+
+def is_withheld() -> bool:
+    """Tell whether a release would reach the caller of :func:`withheld_releases` and no ledger."""
+    return _withheld.get()[0] == process_token()
 
 
 def _dismiss_session(session: Session, marker: str, error: _ledger_file.SessionClosedError) -> None:

@@ -45,6 +45,7 @@ from skfairdp.mechanisms._masked_words import SensitiveWords, mask_words
 from skfairdp.mechanisms._mechanism import Mechanism, OpenMechanism
 from skfairdp.mechanisms._normalise import l1_sensitivity, l2_sensitivity, normalise
 from skfairdp.mechanisms._row_noise import farthest_pairs
+from skfairdp.mechanisms._selection_mechanism import SelectionMechanism, selection_mechanism
 from skfairdp.mechanisms._vote_mechanism import (
     VoteMechanism,
     answer_log_probabilities,
@@ -66,6 +67,7 @@ __all__ = [
     "LaplaceMechanism",
     "Mechanism",
     "OpenMechanism",
+    "SelectionMechanism",
     "SensitiveWords",
     "VoteMechanism",
     "allocate_posterior",
@@ -103,6 +105,7 @@ __all__ = [
     "published_bit_mechanism",
     "randomised_response",
     "rounded_gaussian",
+    "selection_mechanism",
     "soft_labels",
     "sue_mechanism",
     "unbiased_error",
@@ -112,5 +115,6 @@ __all__ = [
 # For other folders of skfairdp; not public.
 from skfairdp.mechanisms._bit_mechanism import BLOCK_BITS
 from skfairdp.mechanisms._fixed_point_bits import bit_names, check_bit_counts
+from skfairdp.mechanisms._laplace_mechanism import laplace_scale
 from skfairdp.mechanisms._masked_words import dropout_count
 from skfairdp.mechanisms._vote_mechanism import POSTPROCESSES, normal_quadrature

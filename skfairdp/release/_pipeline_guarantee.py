@@ -35,6 +35,7 @@ _ROWS = ("fitted", "new")
 _LABELS = "the labels y that steps behind the noise were fitted with"
 _LEARNED = "what it learned in fit"
 _MIXES = "mixes rows"
+_ON_THE_SAME_ROWS = "was fitted on the same rows"
 #: Transformers of scikit-learn whose ``transform`` looks at all rows together.
 _KNOWN_TO_MIX = {"NMF", "MiniBatchNMF"}
 #: Whether a step is being tried on made-up rows, which are no release.
@@ -149,6 +150,12 @@ def undone_by(estimator: Any) -> list[str]:
 def steps_that_mix_rows(estimator: Any) -> list[str]:
     """Name the steps of a fitted estimator through which rows show in others, known ones and those found by trial."""
     return [reason for reason in _walk_steps(estimator, type(estimator).__name__, "new").reasons if _MIXES in reason]
+
+
+def steps_that_learn_in_clear(estimator: Any) -> list[str]:
+    """Name the steps of an estimator, fitted or not, that learn from the rows of their fit without noise."""
+    found = _walk_steps(estimator, type(estimator).__name__, "fitted").reasons
+    return [reason for reason in found if _ON_THE_SAME_ROWS in reason]
 
 
 def check_public_rows(estimator: Any, X: Any, public: Any) -> None:
@@ -285,7 +292,7 @@ def _is_nothing(step: Any) -> bool:
 
 
 def _fitted_on_the_same(name: str, learned: str) -> str:
-    return f"{name} was fitted on the same rows ({learned})"
+    return f"{name} {_ON_THE_SAME_ROWS} ({learned})"
 
 
 def _learned_without_noise(step: Any) -> str | None:
