@@ -36,6 +36,7 @@ FILES = {
     "fair-private-guide": "fair_private_guide",
     "pate": "pate_paper",
     "pate-guide": "pate_guide",
+    "private-search": "private_search",
     "pate-defaults": "pate_defaults",
 }
 RESULTS = Path(__file__).resolve().parents[1] / "results" / "reproduce"
