@@ -34,6 +34,7 @@ FILES = {
     "fair-private-guide": "fair_private_guide",
     "pate": "pate_paper",
     "pate-guide": "pate_guide",
+    "private-training": "private_training",
 }
 RESULTS = Path(__file__).resolve().parents[1] / "results" / "reproduce"
 
