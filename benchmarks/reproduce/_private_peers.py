@@ -6,7 +6,7 @@
 
 It imports nothing of this project. Every peer gets private rows and labels, and returns for each epsilon what it thinks
 of the test rows: the probability of class 1. One thread; one setting for all data sets, chosen on made tables
-(``make_classification``, 4,000 and 30,000 rows, 40 columns, epsilon 1 and 8) and not on those of the experiment: length
+(``make_classification``, 4,000 to 30,000 rows, 40 columns, epsilon 1 and 8) and not on those of the experiment: length
 of rows and penalty for diffprivlib; batch, passes and step for DP-SGD. What is public for all: mean and deviation of
 each column (of public rows, which PATE takes too), smallest and largest value, the categories, and the number of
 private rows.
@@ -28,9 +28,10 @@ VERSIONS_OF = ("diffprivlib", "opacus", "interpret-core", "torch", "scikit-learn
 NORM_QUANTILE = 0.5
 PENALTY = {"C": 0.1}
 
-#: DP-SGD: expected rows per step (twice as many from ``MANY`` rows on), passes, Adam's step, and the length to which
-#: gradients are cut.
-BATCH, MANY, EPOCHS, STEP, CLIP = 256, 10_000, 20, 0.01, 1.0
+#: DP-SGD: passes, and the length to which gradients are cut; expected rows per step and Adam's step, with few rows and
+#: with many.
+EPOCHS, CLIP = 20, 1.0
+FEW, MANY, MANY_ROWS = (256, 0.01), (1024, 0.02), 10_000
 HIDDEN = (32, 16)
 
 
@@ -65,12 +66,12 @@ def noise_of_dp_sgd(rows: dict[str, np.ndarray], epsilon: float, delta: float, s
     )
 
 
-def _batch(n_rows: int) -> int:
-    return BATCH if n_rows < MANY else 2 * BATCH
+def _batch_and_step(n_rows: int) -> tuple[int, float]:
+    return FEW if n_rows < MANY_ROWS else MANY
 
 
 def _steps_per_epoch(n_rows: int) -> int:
-    return -(-n_rows // _batch(n_rows))
+    return -(-n_rows // _batch_and_step(n_rows)[0])
 
 
 def dp_sgd_logistic(rows: dict[str, np.ndarray], epsilon: float, delta: float, seed: int) -> np.ndarray:
@@ -93,6 +94,7 @@ def _dp_sgd(
 
     torch.manual_seed(seed)
     torch.set_num_threads(1)
+    batch, step = _batch_and_step(len(rows["X"]))
     sizes = [rows["X"].shape[1], *hidden]
     layers: list[nn.Module] = []
     for before, after in pairwise(sizes):
@@ -100,23 +102,25 @@ def _dp_sgd(
     model: Any = nn.Sequential(*layers, nn.Linear(sizes[-1], 1))
     loader = torch.utils.data.DataLoader(
         _Rows(torch.tensor(rows["X"], dtype=torch.float32), torch.tensor(rows["y"], dtype=torch.float32)),
-        batch_size=_batch(len(rows["X"])),
+        batch_size=batch,
         collate_fn=_as_it_is,
     )
     noise = rows["noise"][list(rows["epsilons"]).index(epsilon)]
     engine = PrivacyEngine(accountant="prv")
-    model, optimizer, loader = engine.make_private(
+    model, optimizer, criterion, loader = engine.make_private(
         module=model,
-        optimizer=torch.optim.Adam(model.parameters(), lr=STEP),
+        optimizer=torch.optim.Adam(model.parameters(), lr=step),
         data_loader=loader,
         noise_multiplier=float(noise),
         max_grad_norm=CLIP,
         noise_generator=torch.Generator().manual_seed(seed),
+        criterion=nn.BCEWithLogitsLoss(),
+        grad_sample_mode="ghost",  # the same gradients, without keeping one for each row
     )
     for _ in range(EPOCHS):
         for X, y in loader:
             optimizer.zero_grad()
-            nn.functional.binary_cross_entropy_with_logits(model(X)[:, 0], y).backward()
+            criterion(model(X)[:, 0], y).backward()
             optimizer.step()
     steps = sum(n for *_, n in engine.accountant.history)
     if steps != EPOCHS * _steps_per_epoch(len(rows["X"])):

@@ -3,7 +3,7 @@
 Five tables: those of the PATE experiments (``_pate_redraws``), and Adult by sex. A quarter of the rows is not private;
 half of it, at most 3,000 rows, is the test set, and the rest are public rows without labels. All methods get the same
 private rows, at most 20,000, standardised by the public ones. Labels of public rows are shown to none. Accuracy, area
-under the ROC curve, gap of true positive rates, and seconds of one core for a fit, over five redraws of split and noise.
+under the ROC curve, gap of true positive rates, and seconds of one core for a fit, over five redraws.
 """
 
 import time
