@@ -35,6 +35,7 @@ FILES = {
     "pate": "pate_paper",
     "pate-guide": "pate_guide",
     "private-training": "private_training",
+    "pate-defaults": "pate_defaults",
 }
 RESULTS = Path(__file__).resolve().parents[1] / "results" / "reproduce"
 

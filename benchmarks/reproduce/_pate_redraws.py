@@ -56,7 +56,7 @@ def _fit(data: str, seed: int, **settings: Any) -> tuple[Any, np.ndarray, np.nda
     """Split, and train teachers; return them with the student's rows and the test rows."""
     from skfairdp.ensemble import PATEClassifier
 
-    X, y, _ = _load(data)
+    X, y, _ = load(data)
     public, private = np.split(np.random.default_rng(seed).permutation(len(X)), [len(X) // 4])
     pate = PATEClassifier(n_queries=ROWS, random_state=seed, **settings)
     pate.fit(X[private], y[private], public=X[public])
@@ -67,7 +67,7 @@ def _fit(data: str, seed: int, **settings: Any) -> tuple[Any, np.ndarray, np.nda
 def _sweep(data: str, n_teachers: int, student: str, seed: int) -> list[dict[str, Any]]:
     from skfairdp.ensemble import pate_fairness
 
-    X, y, z = _load(data)
+    X, y, z = load(data)
     pate, train, test = _fit(data, seed, n_teachers=n_teachers, noise_scale=NOISE, labels="hard", student=student)
     lines = []
     for penalty in PENALTIES if n_teachers == 150 else (SHOWN[student],):
@@ -91,7 +91,7 @@ def _labels(data: str, n_teachers: int, student: str, postprocess: str, seed: in
     """Analyse every epsilon and both kinds of labels on the same votes."""
     from skfairdp.ensemble import pate_fairness
 
-    X, y, z = _load(data)
+    X, y, z = load(data)
     pate, train, test = _fit(data, seed, n_teachers=n_teachers, student=student, postprocess=postprocess)
     together = float((pate.teacher_votes(X[test]).argmax(axis=1) == y[test]).mean())
     # Rows of both parts go through the students together; their groups tell the parts apart.
@@ -134,7 +134,7 @@ def _correlations(rows: pd.DataFrame) -> dict[str, float]:
 
 
 @lru_cache(maxsize=1)
-def _load(data: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def load(data: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     from skfairdp.datasets import fetch_adult, fetch_bank_marketing, fetch_credit_default, fetch_parkinsons
 
     loaders = (fetch_credit_default, fetch_bank_marketing, fetch_adult, fetch_parkinsons)

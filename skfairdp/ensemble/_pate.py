@@ -1,5 +1,6 @@
 """PATEClassifier: teachers on private parts, noisy votes on public rows, a student that may be published."""
 
+import math
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,11 +21,25 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 from skfairdp._base import SkfairdpEstimator, dense, dense_blocks
 from skfairdp._sklearn import HasMethods, Interval, StrOptions, check_sample_weight, fit_context
 from skfairdp._validation import check_count, check_delta, check_epsilon
-from skfairdp.accounting import confident_gnmax_data_dependent_rdp, gnmax_data_dependent_epsilon, renyi_epsilon
+from skfairdp.accounting import (
+    confident_gnmax_data_dependent_rdp,
+    gaussian_mu,
+    gnmax_data_dependent_epsilon,
+    gnmax_mu,
+    renyi_epsilon,
+)
+from skfairdp.ensemble._budget_rule import (
+    FEW_QUERIES,
+    choose_labels,
+    choose_n_queries,
+    choose_n_teachers,
+    choose_penalty,
+)
 from skfairdp.ensemble._students import SparseStandardScaler, fit_student, rehearse_student, student_targets
 from skfairdp.ensemble._teachers import (
     Teachers,
     check_weighable,
+    is_weighable,
     partition_rows,
     read_rows,
     takes_sparse,
@@ -36,12 +51,6 @@ from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.mechanisms import POSTPROCESSES, VoteMechanism, vote_mechanism
 from skfairdp.random import RandomStream, training_and_noise_streams
 from skfairdp.release import ReleaseMixin, check_public_rows
-
-#: Noise on a vote share up to which centred labels of any size serve a logistic student better than clipped ones.
-MODERATE_NOISE = 0.5
-
-#: ``n_teachers="auto"``: as many teachers as the papers have, but none with fewer rows than can tell classes apart.
-MOST_TEACHERS, LEAST_ROWS = 150, 3
 
 _LABEL_SET = "which class labels occur (classes_ was read from y; give classes to fix them beforehand)"
 
@@ -91,6 +100,16 @@ class PrivatePart:
     answered: np.ndarray
 
 
+@dataclass(frozen=True)
+class _Chosen:
+    """Parameters with nothing left to be chosen."""
+
+    n_teachers: int
+    n_queries: int
+    labels: str
+    regularization: float
+
+
 class PATEClassifier(ReleaseMixin, ClassifierMixin, SkfairdpEstimator):
     r"""Private aggregation of teacher ensembles: a student that learns from noisy votes.
 
@@ -103,13 +122,13 @@ class PATEClassifier(ReleaseMixin, ClassifierMixin, SkfairdpEstimator):
     estimator : classifier or None, default=None
         What each teacher is a clone of. ``None`` trains small networks, all at once as one tensor program.
     n_teachers : int or "auto", default="auto"
-        Number of parts. More teachers make noise matter less, and know less each. ``"auto"`` is 150, or a third of the
-        number of private rows if that is less: a teacher with one row votes for its class, whatever it is asked.
-    labels : {"soft", "hard", "confident"}, default="soft"
+        Number of parts. More teachers make noise matter less, and know less each. ``"auto"`` is where both together
+        cost least by a rule that knows the number of private rows, the number of classes and the budget, and no row;
+        see Notes.
+    labels : {"auto", "soft", "hard", "confident"}, default="auto"
         What is released of the votes: noisy shares of each class, the class with the largest noisy count (GNMax), or
-        that class only for rows whose noisy largest count reaches ``threshold`` (Confident-GNMax). Soft labels
-        move the student less, and so harm groups less unequally, where ``noise_scale_ / n_teachers`` is below
-        about 0.5.
+        that class only for rows whose noisy largest count reaches ``threshold`` (Confident-GNMax). ``"auto"`` is soft,
+        whose noise averages out and harms groups less unequally, or hard for a student that cannot weigh rows.
     epsilon : float, default=1.0
         Privacy loss of everything that is released. ``inf`` adds no noise.
     delta : float, default=1e-5
@@ -117,8 +136,11 @@ class PATEClassifier(ReleaseMixin, ClassifierMixin, SkfairdpEstimator):
     noise_scale : float or None, default=None
         Standard deviation of the noise on each vote count. Given, it replaces ``epsilon``, which must be left at its
         default, and ``privacy_`` tells the epsilon that it buys.
-    n_queries : int, default=200
-        How many public rows are answered at most, chosen at random. Noise grows with their square root.
+    n_queries : int or "auto", default="auto"
+        How many public rows are answered at most, chosen at random. Noise grows with their square root, and a logistic
+        student averages over them, so that more cost it nothing: ``"auto"`` is all public rows, or as many as still
+        tell it something. A student that is not logistic gets fewer, because it learns the noise of single rows. It is
+        200 for confident labels and where ``noise_scale`` makes every query add to the price.
     threshold : float or None, default=None
         Votes that confident labels need, and no others; ``None`` is two thirds of the teachers.
     threshold_noise_scale : float or None, default=None
@@ -127,14 +149,13 @@ class PATEClassifier(ReleaseMixin, ClassifierMixin, SkfairdpEstimator):
     postprocess : {"auto", "affine", "simplex", "clip", "none"}, default="auto"
         How noisy shares become soft labels, and no others; costs nothing. ``"affine"`` moves them to sum to one, which
         keeps the noise centred and the loss convex; ``"clip"`` also cuts them to [-0.25, 1.25]; ``"simplex"`` takes the
-        nearest probabilities. ``"auto"`` is affine for the logistic student, clip where noise exceeds half of the
-        votes, and simplex for other students. See :func:`~skfairdp.mechanisms.soft_labels`.
+        nearest probabilities. ``"auto"`` is affine for the logistic student and simplex for others. See :func:`~skfairdp.mechanisms.soft_labels`.
     student : {"logistic", "network"} or classifier, default="logistic"
         ``"logistic"`` is solved exactly; ``"network"`` has the layers of the teachers. Another classifier learns
         soft labels as weighted copies of each row.
     student_regularization : float or None, default=None
         Strength lambda of the penalty :math:`\lambda\lVert\theta\rVert^2` beside the mean loss of the logistic
-        or network student; ``None`` is 0.1 for the former, 0.001 for the latter.
+        or network student; ``None`` is as much as the noise asks for in the former (see Notes), 0.001 for the latter.
     classes : array-like or None, default=None
         The class labels, if they are known beforehand. ``None`` reads them from ``y``, which tells which ones occur.
     class_weight : dict, "balanced" or None, default=None
@@ -176,6 +197,12 @@ class PATEClassifier(ReleaseMixin, ClassifierMixin, SkfairdpEstimator):
         cost nothing further.
     noise_scale_ : float
         Standard deviation of the noise on each vote count.
+    n_teachers_, n_queries_ : int
+        Parts that the private rows were divided into, and public rows that could be answered.
+    labels_ : {"soft", "hard", "confident"}
+        What was released of the votes.
+    student_regularization_ : float or None
+        Strength of the student's penalty; ``None`` for a classifier of its own.
     threshold_, threshold_noise_scale_ : float or None
         Of confident labels.
     n_voting_ : int
@@ -213,6 +240,14 @@ class PATEClassifier(ReleaseMixin, ClassifierMixin, SkfairdpEstimator):
     A :class:`~sklearn.exceptions.ConvergenceWarning` says that the student is no better than a constant answer on the
     noisy labels that it has learned from. It looks at nothing else, and so costs nothing.
 
+    **What "auto" chooses** depends on the numbers of private and public rows, features and classes, on epsilon and
+    delta, and on the kind of student: never on a row, so it costs nothing. With :math:`\mu` of the Gaussian mechanism
+    that epsilon and delta allow, n private rows, p features, c classes, k teachers and m queries, noise costs the
+    logistic student about :math:`c(c-1)p/(\mu k)^2` nats, whatever m is, and teachers with few rows cost
+    :math:`pk/(16n)`: together least at :math:`k = (32c(c-1)n/\mu^2)^{1/3}`, but at least 20 and at most a third of the
+    rows. More queries than :math:`1.25(\mu k)^2/c` (and 20 for each feature) tell it nothing more. Its penalty is
+    :math:`\lambda = p\,(c/(\mu k)^2 + 1/(8m))`, twice that for more than two classes. The user guide derives this.
+
     There is no stratification: a partition that looks at labels or groups lets one record move many others, and
     all teachers could change with it.
 
@@ -242,11 +277,11 @@ class PATEClassifier(ReleaseMixin, ClassifierMixin, SkfairdpEstimator):
     _parameter_constraints: ClassVar[dict] = {
         "estimator": [HasMethods(["fit", "predict"]), None],
         "n_teachers": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
-        "labels": [StrOptions({"soft", "hard", "confident"})],
+        "labels": [StrOptions({"auto", "soft", "hard", "confident"})],
         "epsilon": [Real],
         "delta": [Real],
         "noise_scale": [Interval(Real, 0, None, closed="left"), None],
-        "n_queries": [Interval(Integral, 1, None, closed="left")],
+        "n_queries": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "threshold": [Real, None],
         "threshold_noise_scale": [Interval(Real, 0, None, closed="left"), None],
         "postprocess": [StrOptions({"auto", *POSTPROCESSES})],
@@ -270,11 +305,11 @@ class PATEClassifier(ReleaseMixin, ClassifierMixin, SkfairdpEstimator):
         estimator: Any = None,
         *,
         n_teachers: int | str = "auto",
-        labels: str = "soft",
+        labels: str = "auto",
         epsilon: float = 1.0,
         delta: float = 1e-5,
         noise_scale: float | None = None,
-        n_queries: int = 200,
+        n_queries: int | str = "auto",
         threshold: float | None = None,
         threshold_noise_scale: float | None = None,
         postprocess: str = "auto",
@@ -371,33 +406,31 @@ class PATEClassifier(ReleaseMixin, ClassifierMixin, SkfairdpEstimator):
         scaler = None
         if self.scale == "public":
             scaler = (SparseStandardScaler() if is_sparse else StandardScaler()).fit(with_names(public_rows, names))
+        chosen = self._choose(len(private), public_rows.shape[0], rows.shape[1], len(classes))
         order = asking.generator.permutation(public_rows.shape[0])
-        if self.labels != "confident":
-            order = np.sort(order[: self.n_queries])
+        if chosen.labels != "confident":
+            order = np.sort(order[: chosen.n_queries])
         queries = public_rows[order]
-        n_teachers = self.n_teachers
-        if n_teachers == "auto":  # by the number of rows, which neighbouring data sets share
-            n_teachers = min(MOST_TEACHERS, max(1, len(private) // LEAST_ROWS))
-        parts = partition_rows(len(private), int(n_teachers), parting)
+        parts = partition_rows(len(private), chosen.n_teachers, parting)
         mechanism = vote_mechanism(
-            self.labels,
+            chosen.labels,
             epsilon=self.epsilon,
             delta=self.delta,
             noise_scale=self.noise_scale,
             n_asked=len(order),
-            n_answered=min(self.n_queries, len(order)),
+            n_answered=min(chosen.n_queries, len(order)),
             n_classes=len(classes),
-            n_voting=min(len(private), int(n_teachers)),
+            n_voting=min(len(private), chosen.n_teachers),
             threshold=self.threshold,
             threshold_noise_scale=self.threshold_noise_scale,
         )
         teach = {
             "student": self.student,
-            "regularization": self._regularization(),
+            "regularization": chosen.regularization,
             "networks": networks,
             "scaler": scaler,
         }
-        rehearse_student(with_names(queries, names), classes, self.labels, **teach)
+        rehearse_student(with_names(queries, names), classes, chosen.labels, **teach)
         keeps_sparse = self.estimator is not None and takes_sparse(self.estimator)
         teachers = train_teachers(
             rows[private],
@@ -425,21 +458,22 @@ class PATEClassifier(ReleaseMixin, ClassifierMixin, SkfairdpEstimator):
                 f"threshold_noise_scale={mechanism.threshold_noise_scale:g}, so there is nothing to learn from; lower "
                 "threshold, or give more public rows. The budget is spent."
             )
-        postprocess = self._choose_postprocess(mechanism)
-        targets = student_targets(released, self.labels, len(classes), teachers.n_voting, postprocess)
+        targets = student_targets(released, chosen.labels, len(classes), teachers.n_voting, self._choose_postprocess())
         learned_from = with_names(queries[answered], names)
         student = fit_student(learned_from, targets, classes, stream=learning, **teach)
         _warn_if_nothing_was_learned(student.predict(learned_from), targets, classes, mechanism)
         self.classes_ = classes
         self.mechanism_, self.privacy_ = mechanism, guarantee
         self.noise_scale_ = mechanism.noise_scale
-        confident = self.labels == "confident"
+        self.n_teachers_, self.n_queries_, self.labels_ = chosen.n_teachers, mechanism.n_answered, chosen.labels
+        self.student_regularization_ = chosen.regularization if isinstance(self.student, str) else None
+        confident = chosen.labels == "confident"
         self.threshold_ = mechanism.threshold if confident else None
         self.threshold_noise_scale_ = mechanism.threshold_noise_scale if confident else None
         self.n_voting_ = teachers.n_voting
         self.student_, self._names = student, names
-        chosen = order[answered]
-        self.query_indices_ = taken[chosen] if public is None else chosen
+        asked = order[answered]
+        self.query_indices_ = taken[asked] if public is None else asked
         self.student_targets_ = targets
         self._private = PrivatePart(teachers, mechanism, queries, votes, answered)
         return self
@@ -528,12 +562,13 @@ class PATEClassifier(ReleaseMixin, ClassifierMixin, SkfairdpEstimator):
 
     def _check_combination(self, public: Any, sample_weight: Any) -> None:
         """Refuse parameters that nothing reads in the chosen setting, and those that do not go together."""
-        labels = f"labels={self.labels!r}"
-        if self.labels != "confident":
+        kind = self._labels()
+        labels = f"labels={kind!r}"
+        if kind != "confident":
             self._refuse_unused(labels, "threshold", "threshold_noise_scale")
-        if self.labels != "soft":
+        if kind != "soft":
             self._refuse_unused(labels, "postprocess")
-        self._check_postprocess(self.labels)
+        self._check_postprocess(kind)
         if self.noise_scale is not None:
             self._refuse_unused(f"noise_scale={self.noise_scale!r}", "epsilon")
         if public is not None:
@@ -557,22 +592,43 @@ class PATEClassifier(ReleaseMixin, ClassifierMixin, SkfairdpEstimator):
                 "use 'simplex' (or 'auto'), or student='logistic'."
             )
 
-    def _choose_postprocess(self, mechanism: VoteMechanism) -> str:
-        """Choose how noisy shares become soft labels, by the noise on a share, which is no secret."""
+    def _choose_postprocess(self) -> str:
+        """Choose how noisy shares become soft labels, by the kind of student."""
         if self.postprocess != "auto":
             return self.postprocess
-        if not self._is_logistic():
-            return "simplex"
-        return "affine" if mechanism.noise_scale / mechanism.n_voting <= MODERATE_NOISE else "clip"
+        return "affine" if self._is_logistic() else "simplex"
 
     def _is_logistic(self) -> bool:
         return isinstance(self.student, str) and self.student == "logistic"
 
-    def _regularization(self) -> float:
-        """Choose the strength of the student's penalty."""
-        if self.student_regularization is not None:
-            return float(self.student_regularization)
-        return 0.1 if self._is_logistic() else 0.001
+    def _labels(self) -> str:
+        """Choose what is released of the votes, by the kind of student."""
+        if self.labels != "auto":
+            return self.labels
+        return choose_labels(isinstance(self.student, str) or is_weighable(self.student))
+
+    def _choose(self, n_private: int, n_public: int, n_features: int, n_classes: int) -> "_Chosen":
+        """Fill in what was left to be chosen, from numbers alone: no row, label or vote may come in here."""
+        labels, n_queries = self._labels(), self.n_queries
+        if n_queries == "auto" and (labels == "confident" or self.noise_scale is not None):
+            n_queries = FEW_QUERIES
+        if self.noise_scale is None:
+            mu = gaussian_mu(self.epsilon, self.delta)
+        else:
+            mu = gnmax_mu(min(int(n_queries), n_public), self.noise_scale) if self.noise_scale else math.inf
+        n_teachers = self.n_teachers
+        if n_teachers == "auto":
+            n_teachers = choose_n_teachers(n_private, n_classes, mu)
+        n_voting = min(n_private, int(n_teachers))
+        if n_queries == "auto":
+            averages = self._is_logistic()
+            n_queries = choose_n_queries(n_public, n_features, n_classes, n_voting, mu, averages=averages)
+        regularization = self.student_regularization
+        if regularization is None and self._is_logistic():
+            regularization = choose_penalty(n_features, n_classes, n_voting, min(int(n_queries), n_public), mu)
+        return _Chosen(
+            int(n_teachers), int(n_queries), labels, 0.001 if regularization is None else float(regularization)
+        )
 
     def _networks(self) -> dict[str, Any]:
         """Read how networks are trained, teachers and students alike."""

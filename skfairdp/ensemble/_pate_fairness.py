@@ -40,7 +40,7 @@ _PAIRS = (
     ("closeness", "flipping_probability"),
     ("norm", "gradient_norm"),
 )
-_N_BINS = 5  # ranges of input norm, of 40 rows each with the default of 200 queries
+_N_BINS = 5  # ranges of input norm, as in the paper: of 40 rows each with its 200 queries
 _NO_BOUNDS = SensitivityBounds(math.nan, math.nan, math.nan, math.nan, math.nan)
 _LEAST_PROBABILITY = 1e-12  # of a class that a classifier says cannot be: its cross-entropy stays finite
 
@@ -229,7 +229,7 @@ def pate_fairness(
     if truth is not None and len(truth) != rows.shape[0]:
         raise ValueError(f"y must have one label per row of X_public, {rows.shape[0]}; got {len(truth)}.")
     mechanism = _analysed(pate, labels, epsilon, noise_scale)
-    strength = pate._regularization()
+    strength = math.nan if pate.student_regularization_ is None else pate.student_regularization_
     if regularization is not None:
         if not isinstance(pate.student, str):
             raise ValueError(
@@ -243,7 +243,7 @@ def pate_fairness(
     rows = pate._scaled(rows)
     queries, asked = pate._scaled(part.queries[: mechanism.n_asked]), part.votes[: mechanism.n_asked]
     pate._check_postprocess(mechanism.labels)
-    postprocess = pate._choose_postprocess(mechanism)
+    postprocess = pate._choose_postprocess()
     noise, training, binning = random_stream(random_state).spawn(3)
     clean, private = draw_targets(asked, mechanism, n_repeats, postprocess, noise)
     students = train_repeats(queries, rows, clean, private, pate, strength, training)
@@ -303,7 +303,7 @@ def _analysed(
     kind = made.labels if labels is None else labels
     if kind == made.labels and epsilon is None and noise_scale is None:
         return made
-    n_answered = min(pate.n_queries, len(part.votes))
+    n_answered = pate.n_queries_
     return vote_mechanism(
         kind,
         epsilon=made.epsilon if epsilon is None else check_epsilon(epsilon),

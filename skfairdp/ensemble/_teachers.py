@@ -56,9 +56,14 @@ def fit_with_weights(model: Any, X: Any, y: np.ndarray, weight: np.ndarray | Non
     return model.fit(X, y) if weight is None else model.fit(X, y, **{_weight_argument(model): weight})
 
 
+def is_weighable(model: Any) -> bool:
+    """Whether a classifier can weigh rows."""
+    return bool(_weight_argument(model))
+
+
 def check_weighable(model: Any, name: str, reason: str) -> None:
     """Refuse a classifier that cannot weigh rows, and say what wants it to."""
-    if not _weight_argument(model):
+    if not is_weighable(model):
         raise ValueError(
             f"{name} must accept sample_weight in fit to {reason}, which {type(model).__name__} does not; choose "
             f"another {name}."
