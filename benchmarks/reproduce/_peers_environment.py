@@ -5,10 +5,13 @@ Its Python is ``$SKFAIRDP_PEERS_PYTHON``, or that of ``benchmarks/results/peers`
 and by what the script does: a change of our own code does not ask again.
 """
 
+import atexit
+import json
 import os
 import subprocess
 import sys
 import venv
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -48,7 +51,7 @@ def make_environment() -> Path:
 
 
 def ask(request: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Let a peer answer, in a process of its own Python; take the kept answer where the same was asked before."""
+    """Let a peer answer, by its own Python; take the kept answer where the same was asked before."""
     code = fingerprint(f"benchmarks.reproduce.{SCRIPT.stem}", "answer")
     content = sha256(code.encode() + REQUIREMENTS.read_bytes())
     for name, array in sorted(request.items()):
@@ -61,16 +64,46 @@ def ask(request: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         with TemporaryDirectory(dir=kept.parent) as folder:
             asked, answered = Path(folder, "request.npz"), Path(folder, "answer.npz")
             np.savez(asked, **request)
-            environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-            environment |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-            done = subprocess.run(
-                [python, SCRIPT, asked, answered], env=environment, capture_output=True, text=True, check=False
-            )
-            if done.returncode:
-                raise RuntimeError(f"{request['peer']} failed: {done.stderr.strip()[-2000:]}")
+            if failure := _answer_of_process(python, asked, answered):
+                raise RuntimeError(f"{request['peer']} failed: {failure.strip()[-2000:]}")
             answered.replace(kept)  # at once: a killed run leaves no half of an answer
     with np.load(kept) as file:
         return dict(file)
+
+
+def _answer_of_process(python: Path, asked: Path, answered: Path) -> str | None:
+    """Wait for an answer; return why there is none, if there is none."""
+    process = _process(python, os.getpid())
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(json.dumps([str(asked), str(answered)]) + "\n")
+    process.stdin.flush()
+    line = process.stdout.readline()
+    return json.loads(line) if line else "its process has ended."
+
+
+@cache
+def _process(python: Path, owner: int) -> "subprocess.Popen[str]":
+    """Start the script once for each process of ours: importing its libraries takes longer than many a fit."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    environment |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    process = subprocess.Popen(
+        [python, SCRIPT],
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    atexit.register(_end, process)
+    return process
+
+
+def _end(process: "subprocess.Popen[str]") -> None:
+    """Close its input, at which it ends by itself."""
+    if process.stdin is not None:
+        process.stdin.close()
+    process.wait()
 
 
 def say_missing() -> None:

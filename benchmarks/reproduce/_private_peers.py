@@ -1,9 +1,6 @@
 """Other libraries' private training, run as a script by the Python of an environment of their own.
 
-::
-
-    python _private_peers.py request.npz answer.npz
-
+It reads lines with the names of two files, a request and the answer to be written, and answers until its input ends.
 It imports nothing of this project. Every peer gets private rows and labels, and returns for each epsilon what it thinks
 of the test rows: the probability of class 1. One thread; one setting for all data sets, chosen on made tables
 (``make_classification``, 4,000 to 30,000 rows, 40 columns, epsilon 1 and 8) and not on those of the experiment: length
@@ -12,8 +9,11 @@ each column (of public rows, which PATE takes too), smallest and largest value, 
 private rows.
 """
 
+import json
+import os
 import sys
 import time
+import traceback
 import warnings
 from importlib import import_module
 from importlib.metadata import version
@@ -199,8 +199,21 @@ def answer(request: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     return {"scores": np.array(scores), "seconds": np.array(seconds), "versions": np.array(versions)}
 
 
+def answer_until_the_end() -> None:
+    """Read pairs of file names, answer each, and say when it is done or why it is not."""
+    channel = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what libraries print is no answer
+    for line in sys.stdin:
+        asked, answered = json.loads(line)
+        try:
+            with np.load(asked) as file:
+                np.savez_compressed(answered, **answer(dict(file)))
+            failure = None
+        except Exception:
+            failure = traceback.format_exc()
+        print(json.dumps(failure), file=channel, flush=True)
+
+
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    with np.load(sys.argv[1]) as file:
-        answered = answer(dict(file))
-    np.savez_compressed(sys.argv[2], **answered)
+    answer_until_the_end()
