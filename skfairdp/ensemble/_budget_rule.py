@@ -11,14 +11,17 @@ nats, is about
 
 The first term is the noise, :math:`\frac12\mathrm{tr}(H\,\mathrm{Var}\,\theta)` with the curvature :math:`1/c` of a
 softmax at equal probabilities: m has cancelled. The second is the same for what a linear student cannot fit of the
-shares, whose variance is taken as a quarter of a label's at equal probabilities. The third is the part of a teacher's own
-excess risk (p/2 over its n/k rows, for the two classes between which it decides) that voting does not average out.
+shares, whose variance is taken as a quarter of a label's at equal probabilities. The third is the part of a teacher's
+own excess risk (p/2 over its n/k rows, for the two classes between which it decides) that voting does not average
+out.
 """
 
 import math
 
 #: beta, the part of a teacher's own risk that its vote keeps: the one constant that was measured (docs/guide/pate.md).
-LASTING_RISK = 1 / 8
+LASTING_RISK = 1 / 10
+#: Variance that log odds between two classes are taken to have, before anything is known.
+SIGNAL_VARIANCE = 1 / 2
 #: A teacher with one row votes for its class, whatever it is asked.
 LEAST_ROWS = 3
 #: Where hardly any noise is needed the rule would end with one teacher; shares of so few votes are coarse.
@@ -55,7 +58,7 @@ def choose_n_teachers(n_private: int, n_classes: int, mu: float) -> int:
     >>> from skfairdp.accounting import gaussian_mu
     >>> from skfairdp.ensemble._budget_rule import choose_n_teachers
     >>> [choose_n_teachers(30_000, 2, gaussian_mu(epsilon, 1e-5)) for epsilon in (0.5, 1.0, 3.0, 8.0)]
-    [456, 299, 155, 89]
+    [491, 322, 167, 95]
     """
     most = max(1, n_private // LEAST_ROWS)
     pairs = 4 * n_classes * max(1, n_classes - 1)
@@ -89,8 +92,8 @@ def choose_n_queries(
     Examples
     --------
     >>> from skfairdp.ensemble._budget_rule import choose_n_queries
-    >>> choose_n_queries(10_000, 50, 2, 300, 0.268, averages=True), choose_n_queries(900, 50, 2, 300, 0.268, averages=True)
-    (4040, 900)
+    >>> [choose_n_queries(n_public, 50, 2, 300, 0.268, averages=True) for n_public in (900, 10_000)]
+    [900, 4041]
     """
     votes = min(mu * n_teachers, 1e9) ** 2
     if averages:
@@ -103,9 +106,9 @@ def choose_n_queries(
 def choose_penalty(n_features: int, n_classes: int, n_teachers: int, n_queries: int, mu: float) -> float:
     r"""Return the strength of a logistic student's penalty: variance of its gradient over variance of its coefficients.
 
-    The best :math:`2\lambda` of a ridge is noise over curvature and signal. The signal is taken to be log odds between two
-    classes with a standard deviation of one, spread over p features. The loss of two classes has one vector of
-    coefficients, their difference, and that of more classes has one each, which makes a factor of two.
+    The best :math:`2\lambda` of a ridge is noise over curvature and signal. The signal is taken to be log odds between
+    two classes with a variance of ``SIGNAL_VARIANCE``, spread evenly over p features. The loss of two classes has one
+    vector of coefficients, their difference, and that of more classes has one each, which makes a factor of two.
 
     Parameters
     ----------
@@ -122,10 +125,11 @@ def choose_penalty(n_features: int, n_classes: int, n_teachers: int, n_queries: 
     --------
     >>> from skfairdp.ensemble._budget_rule import choose_penalty
     >>> round(choose_penalty(50, 2, 300, 4000, 0.268), 4)
-    0.0174
+    0.0347
     """
     noise = n_classes / max(mu * n_teachers, 1e-9) ** 2
-    return (n_features + 1) * (noise + 1 / (8 * n_queries)) * (1 if n_classes == 2 else 2)
+    strength = (n_features + 1) * (noise + 1 / (8 * n_queries)) / SIGNAL_VARIANCE
+    return strength if n_classes == 2 else 2 * strength
 
 
 def choose_labels(student_weighs_rows: bool) -> str:

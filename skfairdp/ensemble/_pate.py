@@ -12,7 +12,6 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.preprocessing import StandardScaler
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
@@ -35,7 +34,7 @@ from skfairdp.ensemble._budget_rule import (
     choose_n_teachers,
     choose_penalty,
 )
-from skfairdp.ensemble._students import SparseStandardScaler, fit_student, rehearse_student, student_targets
+from skfairdp.ensemble._students import ClippedScaler, fit_student, rehearse_student, student_targets
 from skfairdp.ensemble._teachers import (
     Teachers,
     check_weighable,
@@ -51,6 +50,9 @@ from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.mechanisms import POSTPROCESSES, VoteMechanism, vote_mechanism
 from skfairdp.random import RandomStream, training_and_noise_streams
 from skfairdp.release import ReleaseMixin, check_public_rows
+
+#: Standard deviations from the mean beyond which ``scale="clipped"`` does not tell values apart.
+CLIPPED_AT = 3.0
 
 _LABEL_SET = "which class labels occur (classes_ was read from y; give classes to fix them beforehand)"
 
@@ -149,7 +151,8 @@ class PATEClassifier(ReleaseMixin, ClassifierMixin, SkfairdpEstimator):
     postprocess : {"auto", "affine", "simplex", "clip", "none"}, default="auto"
         How noisy shares become soft labels, and no others; costs nothing. ``"affine"`` moves them to sum to one, which
         keeps the noise centred and the loss convex; ``"clip"`` also cuts them to [-0.25, 1.25]; ``"simplex"`` takes the
-        nearest probabilities. ``"auto"`` is affine for the logistic student and simplex for others. See :func:`~skfairdp.mechanisms.soft_labels`.
+        nearest probabilities. ``"auto"`` is affine for the logistic student and simplex for others. See
+        :func:`~skfairdp.mechanisms.soft_labels`.
     student : {"logistic", "network"} or classifier, default="logistic"
         ``"logistic"`` is solved exactly; ``"network"`` has the layers of the teachers. Another classifier learns
         soft labels as weighted copies of each row.
@@ -162,10 +165,11 @@ class PATEClassifier(ReleaseMixin, ClassifierMixin, SkfairdpEstimator):
         Weights of the classes in what each teacher learns. ``"balanced"`` is taken by each teacher from its own rows:
         frequencies over all private rows would let one label change every vote. Clones of ``estimator`` must take
         ``sample_weight``.
-    scale : {"public"} or None, default="public"
+    scale : {"clipped", "public"} or None, default="clipped"
         Standardise features by the public rows, for teachers and student; sparse rows become dense for it, some at a
-        time. ``None`` leaves them sparse for teachers and students that take them so. Nothing is ever fitted on
-        private rows of several teachers.
+        time. ``"clipped"`` also moves values that are more than three standard deviations from the mean there, so that
+        few rows with a rare value do not bear the noise on each other's labels alone. ``None`` leaves them sparse for
+        teachers and students that take them so. Nothing is ever fitted on private rows of several teachers.
     public_fraction : float, default=0.25
         Share of X to set aside as public rows when ``fit`` gets none. They are not protected.
     hidden_sizes : tuple of int, default=(32, 16)
@@ -244,9 +248,9 @@ class PATEClassifier(ReleaseMixin, ClassifierMixin, SkfairdpEstimator):
     delta, and on the kind of student: never on a row, so it costs nothing. With :math:`\mu` of the Gaussian mechanism
     that epsilon and delta allow, n private rows, p features, c classes, k teachers and m queries, noise costs the
     logistic student about :math:`c(c-1)p/(\mu k)^2` nats, whatever m is, and teachers with few rows cost
-    :math:`pk/(16n)`: together least at :math:`k = (32c(c-1)n/\mu^2)^{1/3}`, but at least 20 and at most a third of the
+    :math:`pk/(20n)`: together least at :math:`k = (40c(c-1)n/\mu^2)^{1/3}`, but at least 20 and at most a third of the
     rows. More queries than :math:`1.25(\mu k)^2/c` (and 20 for each feature) tell it nothing more. Its penalty is
-    :math:`\lambda = p\,(c/(\mu k)^2 + 1/(8m))`, twice that for more than two classes. The user guide derives this.
+    :math:`\lambda = 2p\,(c/(\mu k)^2 + 1/(8m))`, twice that for more than two classes. The user guide derives this.
 
     There is no stratification: a partition that looks at labels or groups lets one record move many others, and
     all teachers could change with it.
@@ -289,7 +293,7 @@ class PATEClassifier(ReleaseMixin, ClassifierMixin, SkfairdpEstimator):
         "student_regularization": [Interval(Real, 0, None, closed="neither"), None],
         "classes": ["array-like", None],
         "class_weight": [dict, StrOptions({"balanced"}), None],
-        "scale": [StrOptions({"public"}), None],
+        "scale": [StrOptions({"clipped", "public"}), None],
         "public_fraction": [Interval(Real, 0, 1, closed="neither")],
         "hidden_sizes": [tuple, list],
         "max_epochs": [Interval(Integral, 1, None, closed="left")],
@@ -317,7 +321,7 @@ class PATEClassifier(ReleaseMixin, ClassifierMixin, SkfairdpEstimator):
         student_regularization: float | None = None,
         classes: Any = None,
         class_weight: Any = None,
-        scale: str | None = "public",
+        scale: str | None = "clipped",
         public_fraction: float = 0.25,
         hidden_sizes: tuple[int, ...] = (32, 16),
         max_epochs: int = 30,
@@ -404,8 +408,10 @@ class PATEClassifier(ReleaseMixin, ClassifierMixin, SkfairdpEstimator):
         is_sparse = sparse.issparse(rows) or sparse.issparse(public_rows)
         names = None if is_sparse else getattr(self, "feature_names_in_", None)
         scaler = None
-        if self.scale == "public":
-            scaler = (SparseStandardScaler() if is_sparse else StandardScaler()).fit(with_names(public_rows, names))
+        if self.scale is not None:
+            limit = CLIPPED_AT if self.scale == "clipped" else math.inf
+            scaler = ClippedScaler(limit).fit(with_names(public_rows, names))
+        # Numbers of rows, which neighbouring data sets share, and no row.
         chosen = self._choose(len(private), public_rows.shape[0], rows.shape[1], len(classes))
         order = asking.generator.permutation(public_rows.shape[0])
         if chosen.labels != "confident":
@@ -676,7 +682,7 @@ class PATEClassifier(ReleaseMixin, ClassifierMixin, SkfairdpEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = self.scale == "public" or isinstance(self.student, str) or takes_sparse(self.student)
+        tags.input_tags.sparse = self.scale is not None or isinstance(self.student, str) or takes_sparse(self.student)
         # At epsilon 1 the votes on a hundred rows bear noise of about half of their number, whatever the teachers
         # know: on tables as small as those of scikit-learn's checks no score can be promised.
         tags.classifier_tags.poor_score = True
@@ -723,8 +729,9 @@ def _warn_if_nothing_was_learned(
     """
     if len(classes) < 2:
         return
-    labels = targets.argmax(axis=1)
-    agreement, shares = float(np.mean(answers == classes[labels])), np.bincount(labels) / len(labels)
+    # By weight, not by the largest one: what noise does to single soft labels averages out.
+    given = targets[np.arange(len(targets)), np.searchsorted(classes, answers)]
+    agreement, shares = float(given.mean()), targets.mean(axis=0)
     if agreement > shares.max():
         return
     if len(np.unique(answers)) == 1:

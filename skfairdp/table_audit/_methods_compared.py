@@ -173,18 +173,8 @@ def _erased_then_logistic(eraser: Any) -> Pipeline:
 
 
 def _pate_method(setting: Setting) -> PATEClassifier:
-    n_private = int((1 - _PUBLIC_SHARE) * setting.n_rows)
-    return PATEClassifier(
-        LogisticRegression(max_iter=200),
-        n_teachers=max(5, min(200, n_private // 40)),  # about 40 rows each
-        labels="soft",
-        epsilon=setting.epsilon,
-        delta=setting.delta,
-        n_queries=max(10, min(300, setting.n_rows // 8)),  # at most half of the public rows
-        postprocess="auto",
-        student="logistic",
-        scale="public",
-    )
+    # Teachers, queries, labels and penalty are left to the rule, which knows the sizes of the table and no row.
+    return PATEClassifier(LogisticRegression(max_iter=200), epsilon=setting.epsilon, delta=setting.delta)
 
 
 def _set_epsilon_of_last_step(model: Any, epsilon: float) -> None:

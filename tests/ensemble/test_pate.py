@@ -51,7 +51,8 @@ def fitted(X=None, y=None, public=None, **parameters):
 @pytest.mark.parametrize("labels", ["soft", "hard"])
 def test_without_noise_the_student_learns_clean_votes(labels):
     public = table(80, seed=9)[0]
-    pate = fitted(public=public, labels=labels, epsilon=math.inf)
+    settings = {"public": public, "labels": labels, "scale": "public", "student_regularization": 0.1}
+    pate = fitted(epsilon=math.inf, **settings)
     votes = pate.teacher_votes(public)
     targets = votes / 20 if labels == "soft" else np.eye(2)[votes.argmax(axis=1)]
     scaled = (public - public.mean(axis=0)) / public.std(axis=0)
@@ -59,7 +60,7 @@ def test_without_noise_the_student_learns_clean_votes(labels):
     np.testing.assert_allclose(pate.student_[-1].theta_, theta, atol=1e-8)
     assert pate.privacy_.epsilon == math.inf
     assert pate.noise_scale_ == 0
-    noisy = fitted(public=public, labels=labels)
+    noisy = fitted(**settings)
     assert np.abs(noisy.student_[-1].theta_ - theta).max() > 1e-3
 
 
@@ -391,13 +392,64 @@ def test_refuses_parameters_that_do_nothing(parameters, message):
 
 def test_number_of_teachers_fits_the_table():
     public = table(120, seed=9)[0]
-    for n_rows, expected in ((2, 1), (30, 10), (300, 100), (450, 150), (600, 150)):
+    for n_rows, expected in ((2, 1), (30, 10), (300, 20), (600, 20)):
         pate = fitted(*table(n_rows), public=public, n_teachers="auto", epsilon=math.inf, classes=[0, 1])
-        assert pate.n_voting_ == expected
+        assert pate.n_voting_ == pate.n_teachers_ == expected
     # A teacher with one row knows one answer, and all of them together know no more.
     X, y = table(60)
     test = table(500, seed=3)
     assert fitted(X, y, n_teachers="auto", epsilon=50.0).score(*test) > 0.75
+
+
+@NOTHING_LEARNED
+def test_what_is_chosen_does_not_depend_on_rows():
+    auto = {"n_teachers": "auto", "n_queries": "auto", "epsilon": 1.0, "classes": [0, 1], "random_state": 1}
+    X, y = table()
+    other = np.random.default_rng(1).standard_cauchy(X.shape)
+    chosen = [
+        (pate.n_teachers_, pate.n_queries_, pate.labels_, pate.student_regularization_, pate.noise_scale_)
+        for pate in (fitted(X, y, **auto), fitted(other, 1 - y, public=-table(120, seed=9)[0], **auto))
+    ]
+    assert chosen[0] == chosen[1]
+    assert chosen[0][:3] == (87, 120, "soft")
+
+
+@NOTHING_LEARNED
+def test_attributes_tell_what_was_chosen():
+    given = fitted(student_regularization=0.5)
+    assert (given.n_teachers_, given.n_queries_, given.student_regularization_) == (20, 80, 0.5)
+    few = fitted(n_queries="auto", labels="confident", threshold=0.0, public=table(300, seed=9)[0])
+    assert few.n_queries_ == 200  # right one by one or not at all
+    priced = fitted(n_queries="auto", noise_scale=30.0, public=table(300, seed=9)[0])
+    assert priced.n_queries_ == 200  # every query adds to the price
+    assert fitted(n_queries="auto", public=table(300, seed=9)[0]).n_queries_ == 300
+    blunt = fitted(student=KNeighborsClassifier(3))
+    assert (blunt.labels_, blunt.student_regularization_) == ("hard", None)
+    assert fitted(student=LogisticRegression()).labels_ == "soft"
+
+
+@pytest.mark.filterwarnings("ignore::skfairdp.exceptions.PrivacyLeakWarning")
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_defaults_at_the_same_price_beat_fixed_numbers(n_classes):
+    (X, y), (X_test, y_test) = table(9000, n_classes), table(2000, n_classes, seed=3)
+    rng = np.random.default_rng(1)  # columns that say nothing give noise room
+    X, X_test = (np.column_stack([rows, rng.normal(size=(len(rows), 16))]) for rows in (X, X_test))
+    chosen = PATEClassifier(TREE, random_state=0).fit(X, y)
+    fixed = {"n_teachers": 150, "n_queries": 200, "student_regularization": 0.1}
+    before = PATEClassifier(TREE, **fixed, random_state=0).fit(X, y)
+    assert chosen.privacy_.epsilon == before.privacy_.epsilon == 1.0
+    assert chosen.score(X_test, y_test) > before.score(X_test, y_test)
+
+
+@NOTHING_LEARNED
+def test_values_far_out_are_moved_in():
+    public = table(400, seed=9)[0]
+    public[0] = 1000.0
+    pate = fitted(public=public)
+    rows = np.vstack([public.mean(axis=0) + 1e6, public.mean(axis=0)])
+    np.testing.assert_allclose(pate.student_[0].transform(rows), [[3.0] * 4, [0.0] * 4], atol=1e-9)
+    unmoved = fitted(public=public, scale="public").student_[0].transform(rows)
+    np.testing.assert_allclose(unmoved[0], 1e6 / public.std(axis=0))
 
 
 @pytest.mark.parametrize("labels", ["soft", "hard"])

@@ -32,7 +32,8 @@ def ensembles():
     made = {}
     for n_classes in (2, 3):
         X, y, z = data(n_classes=n_classes)
-        pate = PATEClassifier(DecisionTreeClassifier(max_depth=3), n_teachers=30, epsilon=8.0, random_state=0)
+        settings = {"n_teachers": 30, "n_queries": 200, "epsilon": 8.0, "student_regularization": 0.1}
+        pate = PATEClassifier(DecisionTreeClassifier(max_depth=3), **settings, random_state=0)
         pate.fit(X[:1700], y[:1700], public=X[1700:])
         made[n_classes] = pate, X[1700:], y[1700:], z[1700:]
     return made
@@ -135,17 +136,30 @@ def test_compares_budgets_and_labels_on_the_same_votes(ensembles):
     assert "publishable=False" in repr(made)
 
 
-def test_auto_clips_where_noise_exceeds_half_of_the_votes(ensembles):
+def test_auto_keeps_noise_centred_for_the_logistic_student(ensembles):
     X = ensembles[2][1]
-    affine = PATEClassifier(
-        DecisionTreeClassifier(max_depth=3), n_teachers=30, noise_scale=60.0, postprocess="affine", random_state=0
-    )
     rows, labels, _ = data()
-    assert np.abs(affine.fit(rows[:1700], labels[:1700], public=X).student_targets_).max() > 1.25
-    clipped = affine.set_params(postprocess="auto").fit(rows[:1700], labels[:1700], public=X).student_targets_
-    assert clipped.max() == pytest.approx(1.25)
-    assert clipped.min() == pytest.approx(-0.25)
-    assert affine.set_params(noise_scale=14.0).fit(rows[:1700], labels[:1700], public=X).student_targets_.max() > 1.25
+    noisy = {"n_teachers": 30, "noise_scale": 60.0, "random_state": 0}
+    pate = PATEClassifier(DecisionTreeClassifier(max_depth=3), **noisy).fit(rows[:1700], labels[:1700], public=X)
+    assert np.abs(pate.student_targets_).max() > 1.25
+    pate.set_params(student=LogisticRegression()).fit(rows[:1700], labels[:1700], public=X)
+    assert pate.student_targets_.min() == 0.0  # weights of rows are not negative
+    assert pate.student_targets_.max() == 1.0
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_analyses_what_the_defaults_chose(n_classes):
+    X, y, z = data(n_classes=n_classes)
+    groups = np.where(X[:, 2] > 1, "third", z)
+    pate = PATEClassifier(random_state=0, max_epochs=5).fit(X[:1500], y[:1500], public=X[1500:])
+    found = pate_fairness(pate, X[1500:], sensitive_features=groups[1500:], y=y[1500:], n_repeats=5, random_state=0)
+    assert (found.n_teachers, found.n_queries, found.labels) == (pate.n_teachers_, 500, "soft")
+    assert found.regularization == pate.student_regularization_
+    assert list(found.groups.index) == ["few", "many", "third"]
+    assert np.isfinite(found.groups["risk"]).all()
+    hard = pate_fairness(pate, X[1500:], sensitive_features=groups[1500:], labels="hard", n_repeats=5)
+    assert (hard.n_queries, hard.epsilon) == (500, 1.0)
 
 
 def test_soft_labels_move_the_student_less(ensembles):

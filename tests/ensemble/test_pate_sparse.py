@@ -82,7 +82,7 @@ def test_student_that_takes_no_sparse_rows():
     (X, y), public = table(), table(120, 9)[0]
     given = {"student": GaussianNB(), "labels": "hard"}
     sparse_rows, sparse_public = sparse.csr_array(X), sparse.csr_array(public)
-    with pytest.raises(ValueError, match=r"GaussianNB does not. Use scale='public'.*TruncatedSVD"):
+    with pytest.raises(ValueError, match=r"GaussianNB does not. Use scale='clipped'.*TruncatedSVD"):
         fit(sparse_rows, y, sparse_public, scale=None, **given)
     assert not get_tags(PATEClassifier(scale=None, **given)).input_tags.sparse
     scaled = fit(sparse_rows, y, sparse_public, **given)

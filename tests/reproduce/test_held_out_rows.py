@@ -101,7 +101,7 @@ def made_redraw(monkeypatch):
     rng = np.random.default_rng(0)
     X = np.column_stack([np.arange(1200.0), rng.normal(size=(1200, 2))])
     y, z = (X[:, 1] > 0).astype(int), rng.choice(["a", "b"], size=1200).astype(object)
-    monkeypatch.setattr(_pate_redraws, "_load", lambda data: (X, y, z))
+    monkeypatch.setattr(_pate_redraws, "load", lambda data: (X, y, z))
     monkeypatch.setattr(_pate_redraws, "PENALTIES", (20.0,))
     monkeypatch.setattr(_pate_redraws, "EPSILONS", (10.0,))
     shown = {"private": set(), "queried": set(), "judged": set()}
