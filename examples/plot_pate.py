@@ -25,7 +25,9 @@ private, public, test = slice(0, 6000), slice(6000, 6500), slice(6500, None)
 
 
 def fitted(n_teachers):
-    pate = PATEClassifier(n_teachers=n_teachers, epsilon=5.0, n_queries=200, classes=[0, 1], random_state=0)
+    pate = PATEClassifier(
+        n_teachers=n_teachers, epsilon=5.0, n_queries=200, student_regularization=0.1, classes=[0, 1], random_state=0
+    )
     return pate.fit(X[private], y[private], public=X[public])
 
 

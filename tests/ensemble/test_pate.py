@@ -405,10 +405,10 @@ def test_number_of_teachers_fits_the_table():
 def test_what_is_chosen_does_not_depend_on_rows():
     auto = {"n_teachers": "auto", "n_queries": "auto", "epsilon": 1.0, "classes": [0, 1], "random_state": 1}
     X, y = table()
-    other = np.random.default_rng(1).standard_cauchy(X.shape)
+    other, seldom = np.random.default_rng(1).standard_cauchy(X.shape), (np.arange(len(y)) < 60).astype(int)
     chosen = [
         (pate.n_teachers_, pate.n_queries_, pate.labels_, pate.student_regularization_, pate.noise_scale_)
-        for pate in (fitted(X, y, **auto), fitted(other, 1 - y, public=-table(120, seed=9)[0], **auto))
+        for pate in (fitted(X, y, **auto), fitted(other, seldom, public=-table(120, seed=9)[0], **auto))
     ]
     assert chosen[0] == chosen[1]
     assert chosen[0][:3] == (87, 120, "soft")
