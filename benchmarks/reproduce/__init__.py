@@ -9,8 +9,8 @@
 Of papers (docs/reproduction.md): ``ome``, ``dpnr``, ``federate-adult``, ``federate-celeba``, ``pate``; beyond them,
 ``federate-adult-combinations`` and ``federate-celeba-combinations`` tell which part of FEDERATE does what. Of the user
 guide (docs/guide/federate.md and pate.md): ``federate-adult-guide``, ``federate-celeba-guide``, ``pate-guide``, which
-measure what the papers do not have and share all other cells with them, and ``pate-defaults``; ``private-training`` sets
-PATE beside other libraries, which run in an environment of their own (``_peers_environment``). Each is an
+measure what the papers do not have and share all other cells with them, and ``pate-defaults``; ``private-training``
+sets PATE beside other libraries, which run in an environment of their own (``_peers_environment``). Each is an
 ``Experiment`` with
 
 - ``cells(mode)``: what is to be measured, a list of flat dictionaries, one for each setting and seed;
