@@ -101,8 +101,9 @@ def _process(python: Path, owner: int) -> "subprocess.Popen[str]":
 
 def _end(process: "subprocess.Popen[str]") -> None:
     """Close its input, at which it ends by itself."""
-    if process.stdin is not None:
-        process.stdin.close()
+    for end in (process.stdin, process.stdout):
+        if end is not None:
+            end.close()
     process.wait()
 
 
