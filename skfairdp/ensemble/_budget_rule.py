@@ -18,7 +18,7 @@ out.
 
 import math
 
-#: beta, the part of a teacher's own risk that its vote keeps: the one constant that was measured (docs/guide/pate.md).
+#: beta, the part of a teacher's own risk that its vote keeps. This and the next were measured (docs/guide/pate.md).
 LASTING_RISK = 1 / 10
 #: Variance that log odds between two classes are taken to have, before anything is known.
 SIGNAL_VARIANCE = 1 / 2
