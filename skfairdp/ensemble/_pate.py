@@ -1,7 +1,6 @@
 """PATEClassifier: teachers on private parts, noisy votes on public rows, a student that may be published."""
 
 import math
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -11,7 +10,6 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 from sklearn.base import ClassifierMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
@@ -34,21 +32,27 @@ from skfairdp.ensemble._budget_rule import (
     choose_n_teachers,
     choose_penalty,
 )
-from skfairdp.ensemble._students import ClippedScaler, fit_student, rehearse_student, student_targets
+from skfairdp.ensemble._students import (
+    ClippedScaler,
+    fit_student,
+    rehearse_student,
+    student_targets,
+    warn_if_nothing_was_learned,
+)
 from skfairdp.ensemble._teachers import (
     Teachers,
     check_weighable,
     is_weighable,
     partition_rows,
     read_rows,
+    set_aside,
     takes_sparse,
     train_teachers,
     weigh_rows,
     with_names,
 )
-from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.mechanisms import POSTPROCESSES, VoteMechanism, vote_mechanism
-from skfairdp.random import RandomStream, training_and_noise_streams
+from skfairdp.random import training_and_noise_streams
 from skfairdp.release import ReleaseMixin, check_public_rows
 
 #: Standard deviations from the mean beyond which ``scale="clipped"`` does not tell values apart.
@@ -467,7 +471,7 @@ class PATEClassifier(ReleaseMixin, ClassifierMixin, SkfairdpEstimator):
         targets = student_targets(released, chosen.labels, len(classes), teachers.n_voting, self._choose_postprocess())
         learned_from = with_names(queries[answered], names)
         student = fit_student(learned_from, targets, classes, stream=learning, **teach)
-        _warn_if_nothing_was_learned(student.predict(learned_from), targets, classes, mechanism)
+        warn_if_nothing_was_learned(student.predict(learned_from), targets, classes, mechanism)
         self.classes_ = classes
         self.mechanism_, self.privacy_ = mechanism, guarantee
         self.noise_scale_ = mechanism.noise_scale
@@ -709,54 +713,3 @@ def _read_weights(sample_weight: Any, X: Any) -> np.ndarray | None:
     if not weight.any():
         raise ValueError("sample_weight must hold a weight above zero; all of them are zero.")
     return weight
-
-
-def _warn_if_nothing_was_learned(
-    answers: np.ndarray, targets: np.ndarray, classes: np.ndarray, mechanism: VoteMechanism
-) -> None:
-    """Warn of a student that is no better than a constant, by what has been released already: this tells nothing new.
-
-    Parameters
-    ----------
-    answers : ndarray of shape (n_answered,)
-        What the student says about the public rows that it has learned from.
-    targets : ndarray of shape (n_answered, n_classes)
-        The noisy labels that it has learned.
-    classes : ndarray
-        Class labels.
-    mechanism : VoteMechanism
-        Says how much noise there was.
-    """
-    if len(classes) < 2:
-        return
-    # By weight, not by the largest one: what noise does to single soft labels averages out.
-    given = targets[np.arange(len(targets)), np.searchsorted(classes, answers)]
-    agreement, shares = float(given.mean()), targets.mean(axis=0)
-    if agreement > shares.max():
-        return
-    if len(np.unique(answers)) == 1:
-        finding = f"says {answers.tolist()[0]!r} about each of the {len(answers)} public rows that it has learned from"
-    else:
-        finding = (
-            f"agrees with {agreement:.0%} of the noisy labels that it has learned from, no more than a constant answer "
-            f"would ({shares.max():.0%})"
-        )
-    warnings.warn(
-        f"the student {finding}. The noise on each count of votes has scale {mechanism.noise_scale:.3g}, for "
-        f"{mechanism.n_voting} teachers: raise epsilon, or give more private rows and with them teachers.",
-        ConvergenceWarning,
-        stacklevel=4,  # past fit and the wrapper that validates parameters
-    )
-
-
-def set_aside(n_rows: int, fraction: float, stream: RandomStream) -> tuple[np.ndarray, np.ndarray]:
-    """Choose rows that stand in for public ones, and say that they are not protected; returns these and the rest."""
-    n_aside = min(max(1, round(fraction * n_rows)), n_rows - 1)
-    order = stream.generator.permutation(n_rows)
-    warnings.warn(
-        f"no public rows were given: {n_aside} of the {n_rows} rows of X are set aside as public, and their "
-        "features are not protected. Give public rows to fit(X, y, public=...).",
-        PrivacyLeakWarning,
-        stacklevel=4,  # past fit and the wrapper that validates parameters
-    )
-    return np.sort(order[:n_aside]), np.sort(order[n_aside:])

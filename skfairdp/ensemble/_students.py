@@ -11,6 +11,7 @@ sum to one in each row, negative ones included; other targets give it directions
 step below avoids by solving with a shifted Hessian.
 """
 
+import warnings
 from abc import ABC, abstractmethod
 from typing import Any
 
@@ -20,13 +21,14 @@ from scipy.optimize import minimize
 from scipy.special import expit, log_expit, logsumexp, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.dummy import DummyClassifier
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skfairdp._base import dense, dense_blocks
 from skfairdp.ensemble._teachers import check_weighable, fit_with_weights, takes_sparse
-from skfairdp.mechanisms import soft_labels
+from skfairdp.mechanisms import VoteMechanism, soft_labels
 from skfairdp.random import RandomStream, clone_with_seed, random_stream
 
 _ARMIJO = 1e-4  # share of the promised decrease that a step must reach, as is usual for Newton's method
@@ -279,6 +281,44 @@ def student_targets(released: np.ndarray, labels: str, n_classes: int, n_voting:
     if labels == "soft":
         return soft_labels(released, n_voting, postprocess)
     return np.eye(n_classes)[released]
+
+
+def warn_if_nothing_was_learned(
+    answers: np.ndarray, targets: np.ndarray, classes: np.ndarray, mechanism: VoteMechanism
+) -> None:
+    """Warn of a student that is no better than a constant, by what has been released already: this tells nothing new.
+
+    Parameters
+    ----------
+    answers : ndarray of shape (n_answered,)
+        What the student says about the public rows that it has learned from.
+    targets : ndarray of shape (n_answered, n_classes)
+        The noisy labels that it has learned.
+    classes : ndarray
+        Class labels.
+    mechanism : VoteMechanism
+        Says how much noise there was.
+    """
+    if len(classes) < 2:
+        return
+    # By weight, not by the largest one: what noise does to single soft labels averages out.
+    given = targets[np.arange(len(targets)), np.searchsorted(classes, answers)]
+    agreement, shares = float(given.mean()), targets.mean(axis=0)
+    if agreement > shares.max():
+        return
+    if len(np.unique(answers)) == 1:
+        finding = f"says {answers.tolist()[0]!r} about each of the {len(answers)} public rows that it has learned from"
+    else:
+        finding = (
+            f"agrees with {agreement:.0%} of the noisy labels that it has learned from, no more than a constant answer "
+            f"would ({shares.max():.0%})"
+        )
+    warnings.warn(
+        f"the student {finding}. The noise on each count of votes has scale {mechanism.noise_scale:.3g}, for "
+        f"{mechanism.n_voting} teachers: raise epsilon, or give more private rows and with them teachers.",
+        ConvergenceWarning,
+        stacklevel=4,  # past fit and the wrapper that validates parameters
+    )
 
 
 def fit_weighted(model: Any, X: Any, targets: np.ndarray, classes: np.ndarray) -> Any:

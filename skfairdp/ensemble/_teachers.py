@@ -1,5 +1,6 @@
 """Teachers: disjoint parts of the private rows, one model on each, and their votes."""
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from skfairdp._base import dense
 from skfairdp._sklearn import routing_enabled
+from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.random import RandomStream, clone_with_seed
 
 _ROWS_AT_ONCE = 1 << 14
@@ -100,6 +102,19 @@ def partition_rows(n_rows: int, n_teachers: int, stream: RandomStream) -> list[n
         The rows of each teacher.
     """
     return np.array_split(stream.generator.permutation(n_rows), n_teachers)
+
+
+def set_aside(n_rows: int, fraction: float, stream: RandomStream) -> tuple[np.ndarray, np.ndarray]:
+    """Choose rows that stand in for public ones, and say that they are not protected; returns these and the rest."""
+    n_aside = min(max(1, round(fraction * n_rows)), n_rows - 1)
+    order = stream.generator.permutation(n_rows)
+    warnings.warn(
+        f"no public rows were given: {n_aside} of the {n_rows} rows of X are set aside as public, and their "
+        "features are not protected. Give public rows to fit(X, y, public=...).",
+        PrivacyLeakWarning,
+        stacklevel=4,  # past fit and the wrapper that validates parameters
+    )
+    return np.sort(order[:n_aside]), np.sort(order[n_aside:])
 
 
 def weigh_rows(

@@ -22,8 +22,7 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import estimator_checks
 
 from skfairdp import PATEClassifier, PrivacyLedger
-from skfairdp.ensemble._pate import _warn_if_nothing_was_learned
-from skfairdp.ensemble._students import solve_students
+from skfairdp.ensemble._students import solve_students, warn_if_nothing_was_learned
 from skfairdp.exceptions import BudgetExceededError, PrivacyLeakWarning
 
 TREE = DecisionTreeClassifier(max_depth=3)
@@ -463,13 +462,13 @@ def test_warns_of_a_student_that_learned_nothing(labels, student):
 
 
 def test_warns_of_a_student_no_better_than_a_constant():
-    _warn_if_nothing_was_learned(np.array([1, 0, 1]), np.eye(2)[[1, 0, 1]], np.array([0, 1]), None)  # right: silent
+    warn_if_nothing_was_learned(np.array([1, 0, 1]), np.eye(2)[[1, 0, 1]], np.array([0, 1]), None)  # right: silent
     made = fitted().mechanism_
     with pytest.warns(ConvergenceWarning, match=r"agrees with 50% of the noisy labels .* no more .* \(75%\)"):
-        _warn_if_nothing_was_learned(np.array([1, 0, 0, 0]), np.eye(2)[[1, 1, 1, 0]], np.array([0, 1]), made)
+        warn_if_nothing_was_learned(np.array([1, 0, 0, 0]), np.eye(2)[[1, 1, 1, 0]], np.array([0, 1]), made)
     answers = np.array(["a", "b", "a", "a"])
     with pytest.warns(ConvergenceWarning, match="agrees with 50%"):
-        _warn_if_nothing_was_learned(answers, np.eye(2)[[1, 1, 1, 0]][::-1], np.array(["a", "b"]), made)
+        warn_if_nothing_was_learned(answers, np.eye(2)[[1, 1, 1, 0]][::-1], np.array(["a", "b"]), made)
 
 
 class Told(PATEClassifier):

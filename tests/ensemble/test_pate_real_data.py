@@ -19,7 +19,8 @@ def test_soft_labels_narrow_the_gap(data_home, fetch):
     for seed in range(3):
         order = np.random.default_rng(seed).permutation(len(X))
         public, private = np.split(order, [len(X) // 4])
-        pate = PATEClassifier(n_teachers=150, epsilon=3.0, n_queries=200, random_state=seed)
+        settings = {"n_teachers": 150, "n_queries": 200, "student_regularization": 0.1, "scale": "public"}
+        pate = PATEClassifier(epsilon=3.0, random_state=seed, **settings)
         pate.fit(X[private], y[private], public=X[public])
         train = public[pate.query_indices_]
         test = public[~np.isin(public, train)][:2000]

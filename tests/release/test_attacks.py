@@ -69,7 +69,7 @@ class Refuses(LogisticRegression):
 def test_bad_student_fails_before_the_price_is_paid(student, error):
     X = RNG.normal(size=(300, 3))
     y = (X[:, 0] > 0).astype(int)
-    model = PATEClassifier(LogisticRegression(), n_teachers=10, epsilon=8.0, student=student)
+    model = PATEClassifier(LogisticRegression(), n_teachers=10, epsilon=8.0, student=student, labels="soft")
     with PrivacyLedger() as ledger:
         with pytest.raises((ValueError, RuntimeError), match=error):
             model.fit(X[:200], y[:200], public=X[200:])
