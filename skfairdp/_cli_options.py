@@ -15,8 +15,8 @@ exit codes:
 
 #: The methods of an audit: those that are compared by default, then the others.
 METHODS_SHOWN = (
-    "logistic, trees, fair trees, fair private trees, federate, leace, pate; unconstrained, noise, adversarial, inlp, "
-    "fairlearn, threshold optimizer, private threshold optimizer"
+    "logistic, trees, fair trees, fair private trees, federate, leace, pate; dp-sgd, unconstrained, noise, "
+    "adversarial, inlp, fairlearn, threshold optimizer, private threshold optimizer"
 )
 
 

@@ -37,6 +37,7 @@ FILES = {
     "pate": "pate_paper",
     "pate-guide": "pate_guide",
     "private-search": "private_search",
+    "private-training": "private_training",
     "pate-defaults": "pate_defaults",
 }
 RESULTS = Path(__file__).resolve().parents[1] / "results" / "reproduce"

@@ -27,6 +27,7 @@ _FILE = {
     "noiseless_answers": "_federate_net",
     "reverse_gradient": "_federate_module",
     "torch_generator": "_torch_state",
+    "train_by_opacus": "_dp_sgd",
     "train_ensemble": "_network_ensemble",
     "train_net": "_federate_net",
     "values_to_release": "_federate_net",

@@ -9,6 +9,7 @@ __all__ = ["ReleaseMixin", "ReleaseTransformerMixin", "pipeline_guarantee"]
 from skfairdp.release._pipeline_guarantee import (
     check_public_rows,
     find_mixed_rows,
+    price_in_program,
     steps_that_learn_in_clear,
     steps_that_mix_rows,
     without_protection,

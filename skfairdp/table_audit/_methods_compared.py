@@ -1,5 +1,6 @@
 """The methods that an audit compares: one entry each, with every hyper-parameter written out."""
 
+import importlib.util
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from skfairdp.postprocessing import FairPrivateClassifier
 from skfairdp.preprocessing import INLPEraser, LEACEEraser
 from skfairdp.table_audit._models_of_others import (
     FairlearnClassifier,
+    OpacusClassifier,
     ThresholdOptimizerClassifier,
     boosted_trees,
 )
@@ -129,6 +131,9 @@ class Method:
         Whether an audit takes it when no methods are named.
     least_rows : int
         Rows of a table below which an audit takes it only if it is named.
+    needs : str or None
+        A package that is not installed with this one, but with its extra ``dp``. Without it, "all" leaves the method
+        out.
     """
 
     name: str
@@ -147,6 +152,12 @@ class Method:
     public_share: float = 0.0
     by_default: bool = True
     least_rows: int = 0
+    needs: str | None = None
+
+    @property
+    def is_installed(self) -> bool:
+        """Whether the package that it needs is there."""
+        return self.needs is None or importlib.util.find_spec(self.needs) is not None
 
 
 def _federate_codes(setting: Setting) -> dict[str, Any]:
@@ -232,6 +243,17 @@ METHODS: dict[str, Method] = {
             least_rows=_ENOUGH_ROWS,
         ),
         Method(
+            "dp-sgd",
+            "A small network trained by noisy gradients, by Opacus (DP-SGD): its epsilon is what Opacus claims.",
+            "the training rows, except the quarter taken as public",
+            lambda s: OpacusClassifier(s.epsilon, s.delta),
+            cost=30,
+            public_share=_PUBLIC_SHARE,
+            by_default=False,
+            least_rows=_ENOUGH_ROWS,
+            needs="opacus",
+        ),
+        Method(
             "unconstrained",
             "A plain neural network, trained for accuracy alone.",
             "nothing",
@@ -306,8 +328,8 @@ METHODS: dict[str, Method] = {
 
 
 def method_names(everything: bool = False) -> list[str]:
-    """List the methods that an audit compares by default, or all that it knows."""
-    return [method.name for method in METHODS.values() if everything or method.by_default]
+    """List the methods that an audit compares by default, or all that it knows and whose packages are there."""
+    return [method.name for method in METHODS.values() if method.is_installed and (everything or method.by_default)]
 
 
 def choose_methods(methods: Any, systems: int = 0) -> tuple[list[Method], dict[str, Any]]:
@@ -332,7 +354,7 @@ def choose_methods(methods: Any, systems: int = 0) -> tuple[list[Method], dict[s
     given = list(methods.items()) if isinstance(methods, Mapping) else methods
     given = [given] if isinstance(given, str | BaseEstimator) else list(given)
     if given == ["all"]:
-        return list(METHODS.values()), {}
+        return [METHODS[name] for name in method_names(everything=True)], {}
     if given == ["none"] or not given:
         if not systems:
             raise ValueError(
@@ -343,7 +365,7 @@ def choose_methods(methods: Any, systems: int = 0) -> tuple[list[Method], dict[s
     chosen, fitted, names = [], {}, []
     for entry in given:
         if isinstance(entry, str):
-            chosen.append(METHODS[check_choice(entry, list(METHODS), "method")])
+            chosen.append(_named_method(entry))
             names.append(entry)
             continue
         pair = isinstance(entry, tuple) and len(entry) == 2 and isinstance(entry[0], str)
@@ -358,6 +380,13 @@ def choose_methods(methods: Any, systems: int = 0) -> tuple[list[Method], dict[s
         if names.count(name) > 1:
             raise ValueError(f"methods has {name!r} twice; give estimators names: ('my model', estimator).")
     return chosen, fitted
+
+
+def _named_method(name: str) -> Method:
+    method = METHODS[check_choice(name, list(METHODS), "method")]
+    if not method.is_installed:
+        raise ValueError(f"the method {name!r} needs {method.needs}: pip install 'skfairdp[dp]', or leave it out.")
+    return method
 
 
 def _check_model(estimator: Any) -> None:

@@ -1,17 +1,35 @@
 """Models of other libraries that an audit compares, in the form that it can train."""
 
+import math
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skfairdp._validation import check_delta, check_epsilon
+from skfairdp.accounting import REPLACE_ONE_RECORD, PrivacyGuarantee, charge_release
+from skfairdp.random import noise_stream
+from skfairdp.release import check_public_rows, price_in_program
+
+#: What the receipt of DP-SGD leaves open. Its price is not ours.
+_OPACUS_CLAIM = "whether the epsilon holds: Opacus claims it, and nobody has proved or audited it here"
+_OPACUS_NOISE = "exact draws: Opacus adds floating-point noise from a generator of torch, which is no cryptographic one"
+_OPACUS_SCOPE = (
+    "public rows, by which features are standardised",
+    "which class labels occur, and the number of records",
+    "a person with several records",
+)
 
 
 def boosted_trees(n_rows: int) -> HistGradientBoostingClassifier:
@@ -170,6 +188,103 @@ class ThresholdOptimizerClassifier(ClassifierMixin, BaseEstimator):
         """Draw a label of each row; the same seed draws the same."""
         drawn = np.random.default_rng(self.random_state).random(len(X))
         return self.classes_[(drawn < self.predict_proba(X)[:, 1]).astype(int)]
+
+
+class OpacusClassifier(ClassifierMixin, BaseEstimator):
+    """A small network trained by DP-SGD, by Opacus, for private rows beside public ones.
+
+    Opacus's claim is about a record that is added or removed. Replacing one is both, so that (epsilon / 2, delta /
+    (1 + exp(epsilon / 2))) is asked of it for a receipt of (epsilon, delta) about replaced records, as PATE's is.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Of the receipt; finite.
+    delta : float, default=1e-5
+        Of the receipt.
+    hidden_sizes : tuple of int, default=(32, 16)
+        Layers before the last one.
+    max_epochs : int, default=20
+        Passes over the rows.
+    learning_rate : float, default=0.01
+        Adam's.
+    max_grad_norm : float, default=1.0
+        Length to which the gradient of each row is cut.
+    random_state : int or None, default=None
+        Of first weights, sampling and noise; None takes the operating system's.
+    """
+
+    _protects_fitted_rows = True
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-5,
+        *,
+        hidden_sizes: tuple[int, ...] = (32, 16),
+        max_epochs: int = 20,
+        learning_rate: float = 0.01,
+        max_grad_norm: float = 1.0,
+        random_state: Any = None,
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.hidden_sizes = hidden_sizes
+        self.max_epochs = max_epochs
+        self.learning_rate = learning_rate
+        self.max_grad_norm = max_grad_norm
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, *, public: Any) -> "OpacusClassifier":
+        """Pay, then train on private rows that are standardised by the public ones."""
+        from skfairdp.neural import train_by_opacus
+
+        epsilon, delta = check_epsilon(self.epsilon), check_delta(self.delta)
+        if math.isinf(epsilon):
+            raise ValueError("dp-sgd needs a finite epsilon; without privacy, take 'unconstrained'.")
+        check_public_rows(self, X, public)
+        self.scaler_ = StandardScaler().fit(public)
+        rows = self.scaler_.transform(X)
+        self.classes_, indices = np.unique(y, return_inverse=True)
+        stream = noise_stream(self.random_state)
+        guarantee = PrivacyGuarantee(
+            epsilon,
+            delta,
+            mechanism=f"DP-SGD, as claimed by Opacus {version('opacus')}",
+            neighbours=REPLACE_ONE_RECORD,
+            does_not_cover=(_OPACUS_CLAIM, _OPACUS_NOISE, *_OPACUS_SCOPE),
+        ).with_seed(stream.identity)
+        charge_release(price_in_program(self, guarantee, None), source=type(self).__name__)
+        self.layers_ = train_by_opacus(
+            rows,
+            indices,
+            len(self.classes_),
+            epsilon=epsilon / 2,
+            delta=delta / (1 + math.exp(epsilon / 2)),
+            hidden_sizes=self.hidden_sizes,
+            batch_size=256 if len(rows) < 10_000 else 512,
+            max_epochs=self.max_epochs,
+            learning_rate=self.learning_rate,
+            max_grad_norm=self.max_grad_norm,
+            stream=stream,
+        )
+        self.privacy_ = guarantee
+        return self
+
+    def _learned_in_clear(self) -> None:
+        """Say that nothing is learned from private rows without noise."""
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return the probability of each class; columns as in ``classes_``."""
+        values = self.scaler_.transform(X)
+        for weight, bias in self.layers_[:-1]:
+            values = np.tanh(values @ weight + bias)
+        weight, bias = self.layers_[-1]
+        return softmax(values @ weight + bias, axis=1)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the likelier label of each row."""
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]
 
 
 def _two_classes(y: Any, pos_label: Any, who: str) -> np.ndarray:

@@ -346,8 +346,9 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
 def test_documentation_shows_every_table():
-    page = (DOCS / "reproduction.md").read_text(encoding="utf-8")
-    shown = set(re.findall(r"reproduction/([\w.-]+\.(?:csv|svg))", page))
+    pages = [DOCS / "reproduction.md", *(DOCS / "guide").glob("*.md")]
+    text = "".join(page.read_text(encoding="utf-8") for page in pages)
+    shown = set(re.findall(r"reproduction/([\w.-]+\.(?:csv|svg))", text))
     assert shown == {path.name for path in (DOCS / "reproduction").iterdir()}
 
 
