@@ -5,15 +5,14 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-import torch
 from scipy.special import softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
+from threadpoolctl import threadpool_limits
 
 from skfairdp._base import SkfairdpEstimator
 from skfairdp._sklearn import Interval, fit_context
-from skfairdp.neural._torch_state import limit_threads, torch_generator
 from skfairdp.random import RandomState, random_stream
 
 # Rows per block in predict_proba, so that memory does not grow with the number of rows.
@@ -85,8 +84,7 @@ class ProbeClassifier(ClassifierMixin, SkfairdpEstimator):
     batch_size : int, default=256
         Rows per gradient step.
     random_state : int, Generator, RandomState, SeedSequence or None, default=None
-        Seed of the parts, the initial weights and the order of the rows. torch's and
-        NumPy's global streams are not touched.
+        Seed of the parts, the initial weights and the order of the rows. NumPy's global stream is not touched.
 
     Attributes
     ----------
@@ -110,7 +108,7 @@ class ProbeClassifier(ClassifierMixin, SkfairdpEstimator):
 
     Training runs in one thread and in float32, so a seed gives the same weights
     whatever the number of cores; processors of another make may round differently.
-    To use more cores, run several probes at once with joblib. Prediction is plain NumPy.
+    To use more cores, run several probes at once with joblib. It is written in NumPy alone.
 
     Examples
     --------
@@ -176,10 +174,10 @@ class ProbeClassifier(ClassifierMixin, SkfairdpEstimator):
         classes, class_indices = np.unique(y, return_inverse=True)
         if len(classes) < 2:
             raise ValueError(f"y must hold at least two classes for a probe to tell apart; got one class: {classes}.")
-        generator = torch_generator(random_stream(self.random_state))
+        generator = random_stream(self.random_state).generator
         rows, self._mean, self._scale = _standardised(X)
-        with limit_threads(1), torch.inference_mode():
-            team = _Team(torch.from_numpy(rows), torch.from_numpy(class_indices), len(classes), self, generator)
+        with threadpool_limits(1, user_api="blas"):
+            team = _Team(rows, class_indices, len(classes), self, generator)
             self.n_iter_, self.left_out_loss_, self.confidence_ = team.train(self, generator)
             self._layers = team.merged(self.confidence_)
         self.classes_ = classes
@@ -233,33 +231,41 @@ def _standardised(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return np.divide(centred, scale, out=np.empty(X.shape, dtype=np.float32), casting="same_kind"), mean, scale
 
 
+def _cross_entropy(scores: np.ndarray, truth: np.ndarray) -> float:
+    """Mean log loss of rows of scores, each the logarithm of a probability up to a constant."""
+    scores = scores - scores.max(axis=1, keepdims=True)
+    return float((np.log(np.exp(scores).sum(axis=1)) - scores[np.arange(len(truth)), truth]).mean())
+
+
 class _Team:
     """All members of a probe as one network, with gradients written out.
 
-    Autograd would spend as long on bookkeeping as these matrices take to multiply.
+    In NumPy, because loading torch takes longer than most attacks.
     """
 
     def __init__(
         self,
-        rows: torch.Tensor,
-        class_indices: torch.Tensor,
+        rows: np.ndarray,
+        class_indices: np.ndarray,
         n_classes: int,
         settings: ProbeClassifier,
-        generator: torch.Generator,
+        generator: np.random.Generator,
     ):
         n_rows, n_features = rows.shape
         self.n_members = min(settings.n_members, n_rows)
         self.hidden_size = settings.hidden_size
         # Deal the rows out class by class, so that every part has its share of each class; part k is one slice.
-        shuffled = torch.randperm(n_rows, generator=generator)
-        by_class = shuffled[torch.argsort(class_indices[shuffled], stable=True)]
-        self.part, order = torch.sort(torch.arange(n_rows) % self.n_members, stable=True)
+        shuffled = generator.permutation(n_rows)
+        by_class = shuffled[np.argsort(class_indices[shuffled], kind="stable")]
+        dealt = np.arange(n_rows) % self.n_members
+        order = np.argsort(dealt, kind="stable")
+        self.part = dealt[order]
         self.rows, self.class_indices = rows[by_class[order]], class_indices[by_class[order]]
-        ends = torch.bincount(self.part).cumsum(0).tolist()
+        ends = np.bincount(self.part).cumsum().tolist()
         stride = -(-n_rows // _CHECKED_ROWS)  # within a part the rows stand class by class: a stride keeps the shares
         self.checked = [slice(start, stop, stride) for start, stop in zip([0, *ends], ends)]
-        self.targets = torch.nn.functional.one_hot(self.class_indices, n_classes).float()
-        self.prior = torch.log((self.targets.sum(0) + 1) / (n_rows + n_classes))
+        self.targets = np.eye(n_classes, dtype=np.float32)[self.class_indices]
+        self.prior = np.log((self.targets.sum(axis=0) + 1) / (n_rows + n_classes), dtype=np.float32)
         units = self.n_members * self.hidden_size
         self.shapes = [
             (n_features, units),
@@ -267,29 +273,29 @@ class _Team:
             (self.n_members, self.hidden_size, n_classes),
             (self.n_members, 1, n_classes),
         ]
-        self.weights = torch.zeros(sum(math.prod(shape) for shape in self.shapes))
+        self.weights = np.zeros(sum(math.prod(shape) for shape in self.shapes), dtype=np.float32)
         hidden_weights, hidden_bias, output_weights, output_bias = self.layers(self.weights)
-        hidden_weights.normal_(0, n_features**-0.5, generator=generator)
-        hidden_bias.uniform_(-_FIRST_BIAS, _FIRST_BIAS, generator=generator)
-        output_weights.normal_(0, _FIRST_OUTPUT * self.hidden_size**-0.5, generator=generator)
+        hidden_weights[:] = generator.normal(0, n_features**-0.5, hidden_weights.shape)
+        hidden_bias[:] = generator.uniform(-_FIRST_BIAS, _FIRST_BIAS, hidden_bias.shape)
+        output_weights[:] = generator.normal(0, _FIRST_OUTPUT * self.hidden_size**-0.5, output_weights.shape)
         output_bias += self.prior
-        self.kept = self.weights.clone()
-        self.gradient = torch.zeros_like(self.weights)
+        self.kept = self.weights.copy()
+        self.gradient = np.zeros_like(self.weights)
         self.now, self.change = self.layers(self.weights), self.layers(self.gradient)
         # What a row weighs for each member: nothing for the one that leaves it out.
-        self.weighs = (self.part.unsqueeze(1) != torch.arange(self.n_members)) / (1 - 1 / self.n_members)
+        self.weighs = ((self.part[:, None] != np.arange(self.n_members)) / (1 - 1 / self.n_members)).astype(np.float32)
 
-    def layers(self, flat: torch.Tensor) -> list[torch.Tensor]:
+    def layers(self, flat: np.ndarray) -> list[np.ndarray]:
         """View a flat vector as hidden weights and bias, output weights and bias."""
-        pieces = torch.split(flat, [math.prod(shape) for shape in self.shapes])
-        return [piece.view(shape) for piece, shape in zip(pieces, self.shapes)]
+        pieces = np.split(flat, np.cumsum([math.prod(shape) for shape in self.shapes])[:-1])
+        return [piece.reshape(shape) for piece, shape in zip(pieces, self.shapes)]
 
     def merged(self, confidence: float) -> list[np.ndarray]:
         """Write the kept members as one network whose output is the mean of theirs."""
-        hidden_weights, hidden_bias, output_weights, output_bias = (part.double() for part in self.layers(self.kept))
-        weights = output_weights.flatten(0, 1) * (confidence / self.n_members)
-        bias = self.prior + confidence * (output_bias.mean((0, 1)) - self.prior)
-        return [part.numpy().copy() for part in (hidden_weights, hidden_bias, weights, bias)]
+        hidden_weights, hidden_bias, output_weights, output_bias = (part.astype(float) for part in self.layers(self.kept))
+        weights = output_weights.reshape(-1, output_weights.shape[2]) * (confidence / self.n_members)
+        bias = self.prior + confidence * (output_bias.mean(axis=(0, 1)) - self.prior)
+        return [hidden_weights, hidden_bias, weights, bias]
 
     def left_out_loss(self) -> tuple[float, float]:
         """Mean log loss of every row under the member that does not train on it, and the confidence it asks for."""
@@ -297,15 +303,14 @@ class _Team:
         said = []
         for k, rows in enumerate(self.checked):
             units = slice(k * self.hidden_size, (k + 1) * self.hidden_size)
-            hidden = torch.addmm(hidden_bias[units], self.rows[rows], hidden_weights[:, units]).relu_()
-            said.append(torch.addmm(output_bias[k] - self.prior, hidden, output_weights[k]))
-        beyond, truth = torch.cat(said), torch.cat([self.class_indices[rows] for rows in self.checked])
-        return min(
-            (float(torch.nn.functional.cross_entropy(torch.add(self.prior, beyond, alpha=c), truth)), c)
-            for c in _CONFIDENCES
-        )
+            hidden = self.rows[rows] @ hidden_weights[:, units]
+            hidden += hidden_bias[units]
+            np.maximum(hidden, 0, out=hidden)
+            said.append(hidden @ output_weights[k] + (output_bias[k] - self.prior))
+        beyond, truth = np.concatenate(said), np.concatenate([self.class_indices[rows] for rows in self.checked])
+        return min((_cross_entropy(self.prior + confidence * beyond, truth), confidence) for confidence in _CONFIDENCES)
 
-    def train(self, settings: ProbeClassifier, generator: torch.Generator) -> tuple[int, float, float]:
+    def train(self, settings: ProbeClassifier, generator: np.random.Generator) -> tuple[int, float, float]:
         """Take Adam steps until the left-out loss has long stopped falling; keep the weights of its minimum."""
         n_rows = len(self.rows)
         batch_size = min(settings.batch_size, n_rows)
@@ -314,7 +319,7 @@ class _Team:
         # When to check: often at the start, where few rows are soon learned by heart (steps that grow by a factor), and
         # twenty times at equal distances over the whole schedule.
         checks = {round(n_steps ** (i / 12)) for i in range(4, 13)} | {round(n_steps * i / 20) for i in range(21)}
-        first, second = torch.zeros_like(self.weights), torch.zeros_like(self.weights)
+        first, second, scratch = (np.zeros_like(self.weights) for _ in range(3))
         best_step, (best, confidence) = 0, self.left_out_loss()
         fell_at, level = 0, best
         entropy, without_signal = best, _STEPS_OF_HOPE if n_rows > _MANY_ROWS else _LEAST_STEPS
@@ -324,20 +329,28 @@ class _Team:
             if batch_size == n_rows:
                 batches = [None]
             elif not batches:
-                batches = list(torch.randperm(n_rows, generator=generator)[: per_epoch * batch_size].split(batch_size))
+                batches = list(generator.permutation(n_rows)[: per_epoch * batch_size].reshape(per_epoch, batch_size))
             self.fill_gradient(batches.pop(), settings.weight_decay)
             within = (step - 1) % n_steps + 1
             rate = settings.learning_rate * min(1, within / _WARM_UP) * (1 + math.cos(math.pi * within / n_steps)) / 2
             rate *= math.sqrt(1 - _SECOND_MOMENT**step) / (1 - _FIRST_MOMENT**step)
-            first.lerp_(self.gradient, 1 - _FIRST_MOMENT)
-            second.mul_(_SECOND_MOMENT).addcmul_(self.gradient, self.gradient, value=1 - _SECOND_MOMENT)
-            self.weights.addcdiv_(first, torch.sqrt(second).add_(1e-9), value=-rate)
+            first *= _FIRST_MOMENT
+            first += np.multiply(self.gradient, 1 - _FIRST_MOMENT, out=scratch)
+            second *= _SECOND_MOMENT
+            np.multiply(self.gradient, self.gradient, out=scratch)
+            scratch *= 1 - _SECOND_MOMENT
+            second += scratch
+            np.sqrt(second, out=scratch)
+            scratch += 1e-9
+            np.divide(first, scratch, out=scratch)
+            scratch *= rate
+            self.weights -= scratch
             if within not in checks:
                 continue
             loss, wanted = self.left_out_loss()
             if loss < best:
                 best_step, best, confidence = step, loss, wanted
-                self.kept.copy_(self.weights)
+                self.kept[:] = self.weights
             if loss < level - _FALL:
                 fell_at, level = step, loss
             enough = max(_LEAST_STEPS, _PATIENCE * fell_at) if level < _FOUND * entropy else without_signal
@@ -349,24 +362,29 @@ class _Team:
                 break
         return best_step, best, confidence
 
-    def fill_gradient(self, batch: torch.Tensor | None, weight_decay: float) -> None:
+    def fill_gradient(self, batch: np.ndarray | None, weight_decay: float) -> None:
         """Write the gradient of the sum of the members' mean losses on a batch, or on all rows."""
         hidden_weights, hidden_bias, output_weights, output_bias = self.now
         to_hidden_weights, to_hidden_bias, to_output_weights, to_output_bias = self.change
         rows, targets, weighs = self.rows, self.targets, self.weighs
         if batch is not None:
-            rows, targets, weighs = (table.index_select(0, batch) for table in (rows, targets, weighs))
-        hidden = torch.addmm(hidden_bias, rows, hidden_weights).relu_()
-        members = hidden.view(len(rows), self.n_members, self.hidden_size).transpose(0, 1)
-        error = torch.baddbmm(output_bias, members, output_weights)
-        error.sub_(error.amax(2, keepdim=True)).exp_()  # softmax by hand: torch's is slow where classes are few
-        error.div_(error.sum(2, keepdim=True)).sub_(targets)
-        error.mul_(weighs.t().unsqueeze(2)).div_(len(rows))
-        torch.bmm(members.transpose(1, 2), error, out=to_output_weights)
-        torch.sum(error, 1, keepdim=True, out=to_output_bias)
-        back = torch.bmm(error, output_weights.transpose(1, 2)).transpose(0, 1).reshape(hidden.shape)
-        back.mul_(hidden.sign())  # hidden is 0 or more; a boolean mask would take several times as long
-        torch.mm(rows.t(), back, out=to_hidden_weights)
-        torch.sum(back, 0, out=to_hidden_bias)
-        to_hidden_weights.add_(hidden_weights, alpha=weight_decay)
-        to_output_weights.add_(output_weights, alpha=weight_decay)
+            rows, targets, weighs = rows[batch], targets[batch], weighs[batch]
+        hidden = rows @ hidden_weights
+        hidden += hidden_bias
+        np.maximum(hidden, 0, out=hidden)
+        members = hidden.reshape(len(rows), self.n_members, self.hidden_size).transpose(1, 0, 2)
+        error = members @ output_weights
+        error += output_bias
+        error -= error.max(axis=2, keepdims=True)
+        np.exp(error, out=error)
+        error /= error.sum(axis=2, keepdims=True)
+        error -= targets
+        error *= (weighs.T / len(rows))[:, :, None]
+        np.matmul(members.transpose(0, 2, 1), error, out=to_output_weights)
+        np.sum(error, axis=1, keepdims=True, out=to_output_bias)
+        back = (error @ output_weights.transpose(0, 2, 1)).transpose(1, 0, 2).reshape(hidden.shape)
+        back *= hidden > 0
+        np.matmul(rows.T, back, out=to_hidden_weights)
+        np.sum(back, axis=0, out=to_hidden_bias)
+        to_hidden_weights += weight_decay * hidden_weights
+        to_output_weights += weight_decay * output_weights
