@@ -292,7 +292,9 @@ class _Team:
 
     def merged(self, confidence: float) -> list[np.ndarray]:
         """Write the kept members as one network whose output is the mean of theirs."""
-        hidden_weights, hidden_bias, output_weights, output_bias = (part.astype(float) for part in self.layers(self.kept))
+        hidden_weights, hidden_bias, output_weights, output_bias = (
+            part.astype(float) for part in self.layers(self.kept)
+        )
         weights = output_weights.reshape(-1, output_weights.shape[2]) * (confidence / self.n_members)
         bias = self.prior + confidence * (output_bias.mean(axis=(0, 1)) - self.prior)
         return [hidden_weights, hidden_bias, weights, bias]
