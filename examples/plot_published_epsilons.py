@@ -3,8 +3,8 @@ Published and exact epsilons
 ============================
 
 Systems for private text representations publish an epsilon. Here each of them is run as published, next to the exact
-worst case of what it does, and to what an attack can certify in 20,000 trials. The page "Privacy you can check" of the
-user guide tells the reasons.
+worst case of what it does, and to what an attack can certify in 20,000 trials. The user guide
+tells the reasons.
 """
 
 # %%
@@ -89,7 +89,7 @@ for name, audit in audits.items():
 BLUE, VERMILION, BLACK = "#0072B2", "#D55E00", "#000000"
 INFINITY = 40_000.0
 
-fig, ax = plt.subplots(figsize=(8.5, 4.6), layout="constrained")
+fig, ax = plt.subplots(figsize=(7.2, 4.6), layout="constrained")
 for row, (name, (_, _, claimed, exact)) in enumerate(systems.items()):
     audit = audits[name]
     end = min(exact, INFINITY)
@@ -123,7 +123,7 @@ ax.set_xlim(0.4, 60_000)
 ax.set_ylim(len(systems) - 0.4, -1.1)
 ax.set_yticks(range(len(systems)), list(systems))
 ax.set_xlabel("epsilon (logarithmic scale; smaller is more private)")
-ax.set_title("Published epsilons, and what the systems really lose", loc="left")
+ax.set_title("Most published epsilons promise more than the system keeps")
 ax.legend(loc="lower center", bbox_to_anchor=(0.5, -0.32), ncols=3, frameon=False)
 ax.spines[["top", "right"]].set_visible(False)
 plt.show()
