@@ -11,8 +11,8 @@ runs it needs, and that it leaves a sound release alone.
 # Four releases that claim epsilon 1
 # ----------------------------------
 # Each releases a number between 0 and 10 (visits to a doctor in a year, say) with noise. The first has the right noise.
-# The second divides by epsilon but forgets that the values may differ by 10 and not by 5. The third adds the right
-# noise in floating point. The fourth draws one noise value per call and adds it to every row.
+# The second has noise for values that differ by at most 5, and they may differ by 10. The third adds the right noise in
+# floating point. The fourth draws one noise value per call and adds it to every row.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -75,9 +75,9 @@ for name, release in releases.items():
 #
 # How many runs does it take?
 # ---------------------------
-# With few runs the auditor certifies little. It never claims more than it can prove: the sound release stays below its
-# epsilon of 1 however long it is attacked, while the others rise above it. Noise that is drawn once is not in this
-# picture: it is caught by comparing rows, not by an epsilon.
+# With few runs the auditor certifies little, with more it comes closer to the truth. The sound release stays below its
+# epsilon of 1, while the others rise above it. Noise that is drawn once is not in this picture: it is caught by
+# comparing rows, not by an epsilon.
 
 trials = [300, 1000, 3000, 10_000, 30_000]
 certified = {

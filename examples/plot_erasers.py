@@ -30,9 +30,9 @@ X = np.column_stack([data.data, spread])
 def measured(rows):
     """Two attackers, the accuracy on the label that is left, and how far the rows were moved."""
     return {
-        "linear attacker": leakage_score(rows, group, probe="linear", cv=3, random_state=0),
+        "linear attack": leakage_score(rows, group, probe="linear", cv=3, random_state=0),
         "trees attack": leakage_score(rows, group, probe="boosting", cv=3, random_state=0),
-        "label": cross_val_score(LogisticRegression(), rows, y, cv=3).mean(),
+        "label": float(cross_val_score(LogisticRegression(), rows, y, cv=3).mean()),
         "moved": float(np.mean(np.sum((rows - X) ** 2, axis=1))),
     }
 
@@ -62,11 +62,12 @@ print("advantage of the classifier of each round:", np.round(inlp.advantages_, 3
 # %%
 # The picture
 # -----------
-# Both bring the linear attacker down to guessing. The trees still find the group by its spread: an eraser protects from
-# linear models and from nobody else. On the right, each round of INLP after the first moves the rows further.
+# Both bring the linear attacker down to guessing, INLP after a few rounds. The trees still find the group by its
+# spread: an eraser protects from linear models and from nobody else. On the right, INLP pays for every direction that
+# it removes, until its classifier finds nothing more.
 
-fig, axes = plt.subplots(1, 2, figsize=(7.0, 4.2), layout="constrained")
-for name, style in {"linear attacker": "o-", "trees attack": "s-"}.items():
+fig, axes = plt.subplots(1, 2, figsize=(6.4, 4.4), layout="constrained")
+for name, style in {"linear attack": "o-", "trees attack": "s-"}.items():
     (line,) = axes[0].plot(rounds, [one[name] for one in by_inlp], style, label=f"INLP, {name}")
     axes[0].axhline(by_leace[name], color=line.get_color(), linestyle=":", label=f"LEACE, {name}")
 axes[0].set(ylabel="attacker names the group", ylim=(0.45, 1.0))

@@ -41,22 +41,16 @@ grid = {
 # scikit-learn's metadata routing brings the groups to the model and to the scorers. ``refit`` takes the rule, and
 # ``explain`` tells of each candidate why it was chosen or not.
 
-sklearn.set_config(enable_metadata_routing=True)
-
 model = FairPrivateClassifier(group_estimator=LogisticRegression(), random_state=0)
 rule = RelaxationThreshold(threshold=0.02, accuracy="accuracy", fairness="tpr_gap", privacy="leakage")
-search = GridSearchCV(
-    route_sensitive_features(model),
-    grid,
-    scoring={
-        "accuracy": "accuracy",
-        "tpr_gap": tpr_gap_scorer,
-        "leakage": make_leakage_scorer(representation="output", probe="linear", cv=2, random_state=0),
-    },
-    refit=rule,
-    cv=3,
-)
-search.fit(X, y, sensitive_features=group)
+scoring = {
+    "accuracy": "accuracy",
+    "tpr_gap": tpr_gap_scorer,
+    "leakage": make_leakage_scorer(representation="output", probe="linear", cv=2, random_state=0),
+}
+with sklearn.config_context(enable_metadata_routing=True):
+    search = GridSearchCV(route_sensitive_features(model), grid, scoring=scoring, refit=rule, cv=3)
+    search.fit(X, y, sensitive_features=group)
 print(rule.explain(search.cv_results_)[["accuracy", "tpr_gap", "leakage", "verdict"]].round(3).to_string())
 
 # %%
@@ -82,5 +76,4 @@ print(f"TPR gap {tpr_gap(y_test, answers, sensitive_features=group_test):.3f}")
 fig, ax = plt.subplots(figsize=(5.8, 4.0), layout="constrained")
 TradeoffDisplay.from_cv_results(search.cv_results_, colour="leakage", rule=rule, ax=ax)
 ax.set_title("The fairest within two points of the best")
-sklearn.set_config(enable_metadata_routing=False)
 plt.show()

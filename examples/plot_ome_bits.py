@@ -36,8 +36,8 @@ print("values", X[0].round(2), "as bits", clean.transform(X[:1])[0].astype(int))
 # %%
 # How the budget is shared
 # ------------------------
-# ``bit_epsilon_`` is the exact loss of each bit; they add up to epsilon. Three protocols spend the same on each bit, as
-# far as their rule allows. ``"optimal"`` spends most on the bits that weigh most.
+# ``bit_epsilon_`` is the exact loss of each bit; they add up to epsilon. ``"sue"`` and ``"oue"`` spend the same on each
+# bit, ``"ome"`` favours every second one, and ``"optimal"`` spends most on the bits that weigh most.
 
 PROTOCOLS = ("sue", "oue", "ome", "optimal")
 for protocol in PROTOCOLS:
@@ -64,7 +64,7 @@ floor = np.sqrt(np.mean((clean.decode(clean.transform(X)) - X) ** 2))
 # second bit and less often on the others. The more epsilon there is, the further it goes in that, which is why its
 # error stops falling.
 
-fig, axes = plt.subplots(1, 2, figsize=(7.0, 4.2), layout="constrained")
+fig, axes = plt.subplots(1, 2, figsize=(6.4, 4.4), layout="constrained")
 places = np.arange(4)
 for number, (protocol, marker) in enumerate(zip(PROTOCOLS, "osD^")):
     spent = encoder(protocol, 12.0).bit_epsilon_[:4]

@@ -89,7 +89,7 @@ for name, audit in audits.items():
 BLUE, VERMILION, BLACK = "#0072B2", "#D55E00", "#000000"
 INFINITY = 40_000.0
 
-fig, ax = plt.subplots(figsize=(7.2, 4.6), layout="constrained")
+fig, ax = plt.subplots(figsize=(6.8, 4.6), layout="constrained")
 for row, (name, (_, _, claimed, exact)) in enumerate(systems.items()):
     audit = audits[name]
     end = min(exact, INFINITY)
@@ -119,11 +119,11 @@ ax.annotate(
 )
 ax.set_xscale("log")
 ax.set_xticks([1, 10, 100, 1000, 10_000], ["1", "10", "100", "1,000", "10,000"])
-ax.set_xlim(0.4, 60_000)
+ax.set_xlim(0.3, 60_000)
 ax.set_ylim(len(systems) - 0.4, -1.1)
 ax.set_yticks(range(len(systems)), list(systems))
 ax.set_xlabel("epsilon (logarithmic scale; smaller is more private)")
-ax.set_title("Most published epsilons promise more than the system keeps")
-ax.legend(loc="lower center", bbox_to_anchor=(0.5, -0.32), ncols=3, frameon=False)
+ax.set_title("Most published epsilons do not hold")
+fig.legend(loc="outside lower center", ncols=3, frameon=False)
 ax.spines[["top", "right"]].set_visible(False)
 plt.show()

@@ -32,7 +32,7 @@ print(X.shape, X_test.shape)
 # 1. How fair is a plain model?
 # -----------------------------
 # Of the people who deserve a 1, how many get it? This share is the *true positive rate*, and it should not depend on
-# the group. The group is no feature: the model finds it in the others.
+# the group. The group is no feature here, but the others tell it.
 
 trees = HistGradientBoostingClassifier(max_iter=40, random_state=0)
 plain = trees.fit(X, y).predict(X_test)
@@ -53,10 +53,10 @@ print(f"attackers who see the probabilities: {leakage_score(beliefs, group_test,
 # 3. Fair and private
 # -------------------
 # :class:`~skfairdp.postprocessing.FairPrivateClassifier` wraps a classifier. It equalises the groups' rates, and draws
-# each answer partly at random. The guarantee is a number, *epsilon*: whoever sees the answer can be at most
-# ``exp(epsilon)`` times more certain of anything about the record than before. Smaller is more private. Here epsilon is
-# 3; the group is needed to train, never to predict. (``random_state`` is for this page, so that it shows the same
-# numbers every time. Leave it out where privacy matters.)
+# each answer partly at random. The guarantee is a number, *epsilon*: whatever somebody believes about a record, seeing
+# its answer changes the odds by a factor of at most ``exp(epsilon)``. Smaller is more private. Here epsilon is 3. The
+# group is needed to train, never to predict. (``random_state`` is for this page, so that it shows the same numbers
+# every time. Leave it out where privacy matters.)
 
 model = FairPrivateClassifier(trees, epsilon=3.0, random_state=0)
 model.fit(X, y, sensitive_features=group)
@@ -85,8 +85,8 @@ print(audit_epsilon(model, surest, least_sure, n_trials=4000, random_state=0).ve
 # What was won, and what it cost
 # ------------------------------
 # Rates of both models on people whom they have not seen, with 95 % intervals. The true positive rates of the two
-# regions have come together; the accuracy is lower, because one answer in ``1 + exp(3)``, about 5 %, is drawn against
-# the model's opinion.
+# regions have come together. The accuracy is lower, because some answers are drawn against the model's own opinion:
+# that is what hides a record.
 
 fig, ax = plt.subplots(figsize=(5.8, 4.0), layout="constrained")
 answers = {"plain trees": plain, "fair, epsilon 3": private}
