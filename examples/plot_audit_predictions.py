@@ -19,7 +19,9 @@ from skfairdp import audit_table
 from skfairdp.datasets import make_biased_classification
 from skfairdp.inspection import GroupRatesDisplay
 
-made = make_biased_classification(3000, 6, group_shift=1.5, label_bias=0.3, as_frame=True, random_state=0)
+made = make_biased_classification(
+    3000, 6, group_shift=1.5, label_bias=0.3, as_frame=True, random_state=0
+)
 loans = made.frame.rename(columns={"target": "repaid", "group": "region"})
 loans["region"] = loans["region"].map({0: "east", 1: "west"})
 loans["approved"] = (loans[["x0", "x1", "x2"]].sum(axis=1) > 0).astype(int)
@@ -32,10 +34,25 @@ print(loans.head(3).round(2).to_string())
 # decision (they look at 500 rows here, to be quick). The verdict is in plain words; the table has the figures with
 # their intervals.
 
-roles = {"target": "repaid", "pos_label": 1, "sensitive": "region", "predictions": {"vendor": "approved"}}
-audit = audit_table(loans, **roles, methods="none", n_probe_rows=500, random_state=0, verbose=False)
+roles = {
+    "target": "repaid",
+    "pos_label": 1,
+    "sensitive": "region",
+    "predictions": {"vendor": "approved"},
+}
+audit = audit_table(
+    loans, **roles, methods="none", n_probe_rows=500, random_state=0, verbose=False
+)
 print(audit.verdict.headline)
-columns = ["accuracy", "tpr_gap", "tpr_gap_lower", "tpr_gap_upper", "selection_ratio", "leakage", "majority"]
+columns = [
+    "accuracy",
+    "tpr_gap",
+    "tpr_gap_lower",
+    "tpr_gap_upper",
+    "selection_ratio",
+    "leakage",
+    "majority",
+]
 print(audit.table[columns].round(3).T.to_string())
 
 # %%
@@ -45,7 +62,11 @@ print(audit.table[columns].round(3).T.to_string())
 
 fig, ax = plt.subplots(figsize=(5.8, 4.0), layout="constrained")
 GroupRatesDisplay.from_predictions(
-    loans["repaid"], loans["approved"], sensitive_features=loans["region"], pos_label=1, ax=ax
+    loans["repaid"],
+    loans["approved"],
+    sensitive_features=loans["region"],
+    pos_label=1,
+    ax=ax,
 )
 plt.show()
 

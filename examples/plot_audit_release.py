@@ -14,6 +14,8 @@ runs it needs, and that it leaves a sound release alone.
 # The second has noise for values that differ by at most 5, and they may differ by 10. The third adds the right noise in
 # floating point. The fourth draws one noise value per call and adds it to every row.
 
+import textwrap
+
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -64,8 +66,10 @@ releases = {
 # with 95 % confidence.
 
 for name, release in releases.items():
-    audit = audit_epsilon(release, [0.0], [10.0], claimed=EPSILON, n_trials=10_000, random_state=0)
-    print(f"{name}: {audit.verdict}\n")
+    audit = audit_epsilon(
+        release, [0.0], [10.0], claimed=EPSILON, n_trials=10_000, random_state=0
+    )
+    print(textwrap.fill(f"{name.upper()}: {audit.verdict}", 85) + "\n")
 
 # %%
 # Why floating point is not private
@@ -82,7 +86,9 @@ for name, release in releases.items():
 trials = [300, 1000, 3000, 10_000, 30_000]
 certified = {
     name: [
-        audit_epsilon(releases[name], [0.0], [10.0], claimed=EPSILON, n_trials=n, random_state=0).epsilon_lower
+        audit_epsilon(
+            releases[name], [0.0], [10.0], claimed=EPSILON, n_trials=n, random_state=0
+        ).epsilon_lower
         for n in trials
     ]
     for name in ("floating point", "half the noise", "sound")
@@ -93,7 +99,9 @@ for (name, bounds), style in zip(certified.items(), ("D-", "s-", "o-")):
     ax.plot(trials, bounds, style, label=name)
 ax.axhline(EPSILON, color="0.3", linestyle="--", label="claimed")
 ax.set_xscale("log")
-ax.set(xlabel="runs of the release on each input", ylabel="certified epsilon (at least)")
+ax.set(
+    xlabel="runs of the release on each input", ylabel="certified epsilon (at least)"
+)
 ax.set_title("The attack refutes two claims, and spares the sound one")
 ax.legend(frameon=False)
 plt.show()

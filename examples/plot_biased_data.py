@@ -26,15 +26,23 @@ from skfairdp.datasets import make_biased_classification, make_biased_text
 shifts = np.linspace(0, 4, 9)
 attacks = []
 for shift in shifts:
-    train = make_biased_classification(4000, label_bias=0.0, group_shift=shift, random_state=0)
-    test = make_biased_classification(4000, label_bias=0.0, group_shift=shift, random_state=1)
+    train = make_biased_classification(
+        4000, label_bias=0.0, group_shift=shift, random_state=0
+    )
+    test = make_biased_classification(
+        4000, label_bias=0.0, group_shift=shift, random_state=1
+    )
     attacker = LogisticRegression().fit(train.data, train.sensitive_features)
     attacks.append(attacker.score(test.data, test.sensitive_features))
 
 fig, ax = plt.subplots(figsize=(5.8, 4.0), layout="constrained")
 ax.plot(shifts, norm.cdf(shifts / 2), color="0.6", label="best possible attacker")
 ax.plot(shifts, attacks, "o", label="logistic regression")
-ax.set(xlabel="group_shift (standard deviations)", ylabel="accuracy on the group", ylim=(0.45, 1.0))
+ax.set(
+    xlabel="group_shift (standard deviations)",
+    ylabel="accuracy on the group",
+    ylim=(0.45, 1.0),
+)
 ax.set_title("The further apart, the easier to tell")
 ax.legend()
 plt.show()
@@ -55,10 +63,14 @@ for document, region in zip(reviews.data[:3], reviews.sensitive_features[:3]):
 
 unseen = make_biased_text(40_000, label_bias=0.0, random_state=1)
 for key, signal in (("target", 0.8), ("sensitive_features", 0.6)):
-    model = make_pipeline(CountVectorizer(), LogisticRegression()).fit(reviews.data, reviews[key])
+    model = make_pipeline(CountVectorizer(), LogisticRegression()).fit(
+        reviews.data, reviews[key]
+    )
     q = signal + (1 - signal) / 2
     best = q**3 + 3 * q**2 * (1 - q)
-    print(f"{key}: measured {model.score(unseen.data, unseen[key]):.3f}, best possible {best:.3f}")
+    print(
+        f"{key}: measured {model.score(unseen.data, unseen[key]):.3f}, best possible {best:.3f}"
+    )
 
 # %%
 # What skewed sampling does
@@ -71,19 +83,28 @@ for key, signal in (("target", 0.8), ("sensitive_features", 0.6)):
 skews = np.linspace(0.5, 0.95, 7)
 gaps = {}
 for shift in (0.0, 2.0, 4.0):
-    test = make_biased_classification(10_000, label_bias=0.0, group_shift=shift, random_state=1)
+    test = make_biased_classification(
+        10_000, label_bias=0.0, group_shift=shift, random_state=1
+    )
     deserving = test.target == 1
     first, second = (deserving & (test.sensitive_features == g) for g in (0, 1))
     gaps[shift] = []
     for skew in skews:
-        train = make_biased_classification(4000, label_bias=0.0, group_shift=shift, skew=skew, random_state=0)
-        predicted = LogisticRegression().fit(train.data, train.target).predict(test.data)
+        train = make_biased_classification(
+            4000, label_bias=0.0, group_shift=shift, skew=skew, random_state=0
+        )
+        predicted = (
+            LogisticRegression().fit(train.data, train.target).predict(test.data)
+        )
         gaps[shift].append(predicted[second].mean() - predicted[first].mean())
 
 fig, ax = plt.subplots(figsize=(5.8, 4.0), layout="constrained")
 for shift, gap in gaps.items():
     ax.plot(skews, gap, "o-", label=f"group_shift={shift:g}")
-ax.set(xlabel="share of training rows where label and group agree", ylabel="TPR gap on balanced rows")
+ax.set(
+    xlabel="share of training rows where label and group agree",
+    ylabel="TPR gap on balanced rows",
+)
 ax.set_title("Skewed rows teach a model to prefer a group")
 ax.legend()
 plt.show()

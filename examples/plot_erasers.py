@@ -21,7 +21,9 @@ from sklearn.model_selection import cross_val_score
 from skfairdp import INLPEraser, LEACEEraser, leakage_score
 from skfairdp.datasets import make_biased_classification
 
-data = make_biased_classification(3000, n_features=8, group_shift=2.0, label_bias=0.3, random_state=0)
+data = make_biased_classification(
+    3000, n_features=8, group_shift=2.0, label_bias=0.3, random_state=0
+)
 group, y = data.sensitive_features, data.target
 spread = np.random.default_rng(0).normal(size=len(y)) * np.where(group == 1, 3.0, 1.0)
 X = np.column_stack([data.data, spread])
@@ -30,8 +32,12 @@ X = np.column_stack([data.data, spread])
 def measured(rows):
     """Two attackers, the accuracy on the label that is left, and how far the rows were moved."""
     return {
-        "linear attack": leakage_score(rows, group, probe="linear", cv=3, random_state=0),
-        "trees attack": leakage_score(rows, group, probe="boosting", cv=3, random_state=0),
+        "linear attack": leakage_score(
+            rows, group, probe="linear", cv=3, random_state=0
+        ),
+        "trees attack": leakage_score(
+            rows, group, probe="boosting", cv=3, random_state=0
+        ),
         "label": float(cross_val_score(LogisticRegression(), rows, y, cv=3).mean()),
         "moved": float(np.mean(np.sum((rows - X) ** 2, axis=1))),
     }
@@ -44,7 +50,10 @@ def measured(rows):
 
 leace = LEACEEraser().fit(X, sensitive_features=group)
 by_leace = measured(leace.transform(X))
-print(f"{leace.rank_} dimension removed,", {name: round(value, 3) for name, value in by_leace.items()})
+print(
+    f"{leace.rank_} dimension removed,",
+    {name: round(value, 3) for name, value in by_leace.items()},
+)
 
 # %%
 # INLP: round by round
@@ -68,10 +77,16 @@ print("advantage of the classifier of each round:", np.round(inlp.advantages_, 3
 
 fig, axes = plt.subplots(1, 2, figsize=(6.4, 4.4), layout="constrained")
 for name, style in {"linear attack": "o-", "trees attack": "s-"}.items():
-    (line,) = axes[0].plot(rounds, [one[name] for one in by_inlp], style, label=f"INLP, {name}")
-    axes[0].axhline(by_leace[name], color=line.get_color(), linestyle=":", label=f"LEACE, {name}")
+    (line,) = axes[0].plot(
+        rounds, [one[name] for one in by_inlp], style, label=f"INLP, {name}"
+    )
+    axes[0].axhline(
+        by_leace[name], color=line.get_color(), linestyle=":", label=f"LEACE, {name}"
+    )
 axes[0].set(ylabel="attacker names the group", ylim=(0.45, 1.0))
-axes[1].plot(rounds, [one["moved"] for one in by_inlp], "o-", color="#009E73", label="INLP")
+axes[1].plot(
+    rounds, [one["moved"] for one in by_inlp], "o-", color="#009E73", label="INLP"
+)
 axes[1].axhline(by_leace["moved"], color="#009E73", linestyle=":", label="LEACE")
 axes[1].set(ylabel="mean squared distance moved", ylim=(0, None))
 for ax in axes:

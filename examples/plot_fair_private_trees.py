@@ -20,7 +20,9 @@ from skfairdp import FairPrivateClassifier, tpr_gap
 from skfairdp.datasets import make_biased_classification
 from skfairdp.inspection import TradeoffDisplay
 
-data = make_biased_classification(n_samples=12_000, group_shift=1.5, label_bias=0.4, random_state=0)
+data = make_biased_classification(
+    n_samples=12_000, group_shift=1.5, label_bias=0.4, random_state=0
+)
 X, y, group = data.data, data.target, data.sensitive_features
 train, test = slice(0, 8_000), slice(8_000, None)
 
@@ -63,11 +65,22 @@ print(clf.frontier([1, 2, 3, 4, 8])[columns].round(3).to_string(index=False))
 
 # sphinx_gallery_thumbnail_number = 2
 fig, ax = plt.subplots(figsize=(5.8, 4.0), layout="constrained")
-for colour, epsilon in zip(plt.cm.viridis(np.linspace(0.85, 0.0, 5)), (1.0, 2.0, 3.0, 4.0, np.inf)):
+for colour, epsilon in zip(
+    plt.cm.viridis(np.linspace(0.85, 0.0, 5)), (1.0, 2.0, 3.0, 4.0, np.inf)
+):
     curve = clf.set_epsilon(epsilon).tradeoff_.query("strength <= 1")
     name = "no noise" if np.isinf(epsilon) else f"epsilon {epsilon:g}"
     (line,) = ax.plot(curve["tpr_gap"], curve["accuracy"], color=colour, linewidth=2.5)
-    ax.annotate(name, (curve["tpr_gap"].max(), curve["accuracy"].max()), (6, -3), textcoords="offset points")
-ax.set(xlabel="TPR gap of released answers", ylabel="accuracy of released answers", xlim=(-0.004, 0.15))
+    ax.annotate(
+        name,
+        (curve["tpr_gap"].max(), curve["accuracy"].max()),
+        (6, -3),
+        textcoords="offset points",
+    )
+ax.set(
+    xlabel="TPR gap of released answers",
+    ylabel="accuracy of released answers",
+    xlim=(-0.004, 0.15),
+)
 ax.set_title("Fairness costs little, privacy is paid in accuracy")
 plt.show()

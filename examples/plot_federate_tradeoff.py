@@ -20,7 +20,11 @@ from sklearn.model_selection import train_test_split
 
 from skfairdp import FederateClassifier, leakage_score, tpr_gap
 from skfairdp.datasets import make_biased_classification
-from skfairdp.inspection import PrivacyCurveDisplay, TradeoffDisplay, TrainingHistoryDisplay
+from skfairdp.inspection import (
+    PrivacyCurveDisplay,
+    TradeoffDisplay,
+    TrainingHistoryDisplay,
+)
 
 data = make_biased_classification(4000, group_shift=1.5, label_bias=0.4, random_state=0)
 X, X_test, y, y_test, group, group_test = train_test_split(
@@ -37,10 +41,14 @@ def fit(**settings):
         "encoder": "mlp",
         "encoder_hidden_sizes": (32,),
     }
-    return FederateClassifier(**quick, **settings, random_state=0).fit(X, y, sensitive_features=group)
+    return FederateClassifier(**quick, **settings, random_state=0).fit(
+        X, y, sensitive_features=group
+    )
 
 
-TrainingHistoryDisplay.from_estimator(fit(epsilon=np.inf, n_components=10, adversary_weight=1.0))
+TrainingHistoryDisplay.from_estimator(
+    fit(epsilon=np.inf, n_components=10, adversary_weight=1.0)
+)
 plt.show()
 
 # %%
@@ -53,14 +61,22 @@ plt.show()
 runs, fitted = [], {}
 for channel in ("codes", "laplace"):
     for epsilon in (1.0, 4.0, 16.0):
-        clf = fitted[channel, epsilon] = fit(epsilon=epsilon, channel=channel, adversary_weight=0.0)
+        clf = fitted[channel, epsilon] = fit(
+            epsilon=epsilon, channel=channel, adversary_weight=0.0
+        )
         released = clf.transform(X_test)
         runs.append(
             {
                 "channel": channel,
                 "epsilon": round(clf.privacy_.epsilon, 6),
                 "accuracy": clf.score(X_test, y_test),
-                "leakage": leakage_score(released, group_test, probe=["linear", "boosting"], cv=2, random_state=0),
+                "leakage": leakage_score(
+                    released,
+                    group_test,
+                    probe=["linear", "boosting"],
+                    cv=2,
+                    random_state=0,
+                ),
             }
         )
 majority = pd.Series(group_test).value_counts(normalize=True).max()
@@ -83,7 +99,9 @@ for penalty in PENALTIES:
         {
             "penalty": f"penalty {penalty:g}",
             "accuracy": np.mean([np.mean(one == y_test) for one in answers]),
-            "tpr_gap": np.mean([tpr_gap(y_test, one, sensitive_features=group_test) for one in answers]),
+            "tpr_gap": np.mean(
+                [tpr_gap(y_test, one, sensitive_features=group_test) for one in answers]
+            ),
         }
     )
 table = pd.DataFrame(lines)

@@ -19,7 +19,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.naive_bayes import GaussianNB
 
-from skfairdp import FairPrivateClassifier, RelaxationThreshold, make_leakage_scorer, tpr_gap
+from skfairdp import (
+    FairPrivateClassifier,
+    RelaxationThreshold,
+    make_leakage_scorer,
+    tpr_gap,
+)
 from skfairdp.datasets import make_biased_classification
 from skfairdp.inspection import TradeoffDisplay
 from skfairdp.metrics import tpr_gap_scorer
@@ -42,16 +47,26 @@ grid = {
 # ``explain`` tells of each candidate why it was chosen or not.
 
 model = FairPrivateClassifier(group_estimator=LogisticRegression(), random_state=0)
-rule = RelaxationThreshold(threshold=0.02, accuracy="accuracy", fairness="tpr_gap", privacy="leakage")
+rule = RelaxationThreshold(
+    threshold=0.02, accuracy="accuracy", fairness="tpr_gap", privacy="leakage"
+)
 scoring = {
     "accuracy": "accuracy",
     "tpr_gap": tpr_gap_scorer,
-    "leakage": make_leakage_scorer(representation="output", probe="linear", cv=2, random_state=0),
+    "leakage": make_leakage_scorer(
+        representation="output", probe="linear", cv=2, random_state=0
+    ),
 }
 with sklearn.config_context(enable_metadata_routing=True):
-    search = GridSearchCV(route_sensitive_features(model), grid, scoring=scoring, refit=rule, cv=3)
+    search = GridSearchCV(
+        route_sensitive_features(model), grid, scoring=scoring, refit=rule, cv=3
+    )
     search.fit(X, y, sensitive_features=group)
-print(rule.explain(search.cv_results_)[["accuracy", "tpr_gap", "leakage", "verdict"]].round(3).to_string())
+print(
+    rule.explain(search.cv_results_)[["accuracy", "tpr_gap", "leakage", "verdict"]]
+    .round(3)
+    .to_string()
+)
 
 # %%
 # The choice

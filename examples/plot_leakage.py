@@ -23,12 +23,19 @@ from skfairdp.datasets import make_biased_classification
 from skfairdp.inspection import LeakageDisplay, RepresentationDisplay
 from skfairdp.metrics import leakage_report
 
-data = make_biased_classification(1000, n_features=4, class_sep=3.0, group_shift=3.0, label_bias=0.0, random_state=0)
+data = make_biased_classification(
+    1000, n_features=4, class_sep=3.0, group_shift=3.0, label_bias=0.0, random_state=0
+)
 X, y, group = data.data, data.target, data.sensitive_features
 
-views = {"as they are": X, "erased (LEACE)": LEACEEraser().fit(X, sensitive_features=group).transform(X)}
+views = {
+    "as they are": X,
+    "erased (LEACE)": LEACEEraser().fit(X, sensitive_features=group).transform(X),
+}
 for epsilon in (16.0, 4.0, 1.0):
-    views[f"epsilon {epsilon:g}"] = LaplacePrivatizer(epsilon, random_state=0).fit_transform(X)
+    views[f"epsilon {epsilon:g}"] = LaplacePrivatizer(
+        epsilon, random_state=0
+    ).fit_transform(X)
 
 # %%
 # One attack in detail
@@ -37,7 +44,11 @@ for epsilon in (16.0, 4.0, 1.0):
 # is what an attacker adds to it. The strongest attacker is chosen on other rows than those it is scored on.
 
 report = leakage_report(views["as they are"], group, cv=3, random_state=0)
-print(report.set_index("attacker")[["accuracy", "accuracy_lower", "accuracy_upper", "majority", "auc"]].round(3))
+print(
+    report.set_index("attacker")[
+        ["accuracy", "accuracy_lower", "accuracy_upper", "majority", "auc"]
+    ].round(3)
+)
 
 # %%
 # What the eye sees
@@ -56,7 +67,10 @@ plt.show()
 # -------------
 # Accuracy of a logistic regression on the label, trained and tested on the treated rows.
 
-costs = {name: cross_val_score(LogisticRegression(), view, y, cv=3).mean() for name, view in views.items()}
+costs = {
+    name: cross_val_score(LogisticRegression(), view, y, cv=3).mean()
+    for name, view in views.items()
+}
 print(pd.Series(costs, name="accuracy on the label").round(3))
 
 # %%
@@ -70,7 +84,9 @@ print(pd.Series(costs, name="accuracy on the label").round(3))
 # sphinx_gallery_thumbnail_number = 2
 
 fig, ax = plt.subplots(figsize=(5.8, 4.0), layout="constrained")
-LeakageDisplay.from_representations(views, sensitive_features=group, cv=3, random_state=0, ax=ax)
+LeakageDisplay.from_representations(
+    views, sensitive_features=group, cv=3, random_state=0, ax=ax
+)
 ax.set_xlabel("how often the strongest attacker names the group")
 ax.set_title("Erasing hides the group; noise needs a small epsilon", pad=20)
 plt.show()

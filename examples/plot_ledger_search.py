@@ -15,6 +15,8 @@ that stays within the same budget by design.
 # from one seed carry the same noise, whose difference would show the rows, and a ledger counts that as no protection at
 # all.
 
+import textwrap
+
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.base import clone
@@ -32,8 +34,10 @@ private, public, test = slice(0, 2000), slice(2000, 2500), slice(2500, None)
 pate = PATEClassifier(LogisticRegression(), n_queries=200, epsilon=4.0, classes=[0, 1])
 candidates = {"n_teachers": [20, 50], "student_regularization": [0.001, 0.1]}
 with PrivacyLedger(delta=1e-5) as ledger:
-    grid = GridSearchCV(pate, candidates, cv=3).fit(X[private], y[private], public=X[public])
-print(f"{len(ledger)} releases, {ledger.total()}")
+    grid = GridSearchCV(pate, candidates, cv=3).fit(
+        X[private], y[private], public=X[public]
+    )
+print(f"{len(ledger)} releases, exact epsilon {ledger.total().epsilon:.2f}")
 
 # %%
 # Four candidates in three folds, and one fit more on all rows. Their losses do not simply add up: Gaussian noise adds
@@ -51,9 +55,11 @@ print(np.round(spent, 2))
 
 with PrivacyLedger(budget=10.0, delta=1e-5) as strict:
     try:
-        GridSearchCV(pate, candidates, cv=3, error_score="raise").fit(X[private], y[private], public=X[public])
+        GridSearchCV(pate, candidates, cv=3, error_score="raise").fit(
+            X[private], y[private], public=X[public]
+        )
     except BudgetExceededError as error:
-        print(error)
+        print(textwrap.fill(str(error), 85))
 print(f"{len(strict)} releases were made, epsilon {strict.total().epsilon:.2f}")
 
 # %%
@@ -63,11 +69,14 @@ print(f"{len(strict)} releases were made, epsilon {strict.total().epsilon:.2f}")
 # tell how many it has beaten, so that its price hardly depends on their number. Its epsilon is that of the whole
 # search.
 
-search = PrivateSearchCV(pate, candidates, epsilon=4.0, delta=1e-5, expected_trials=5, random_state=0)
+search = PrivateSearchCV(
+    pate, candidates, epsilon=4.0, delta=1e-5, expected_trials=5, random_state=0
+)
 with PrivacyLedger(budget=4.0, delta=1e-5) as once:
     search.fit(X[private], y[private], public=X[public])
-print(f"{len(once)} release, {once.total()}")
-print(f"accuracy of its choice {search.score(X[test], y[test]):.3f}, of the grid's {grid.score(X[test], y[test]):.3f}")
+print(f"{len(once)} release, exact epsilon {once.total().epsilon:.2f}")
+print(f"accuracy of its choice: {search.score(X[test], y[test]):.3f}")
+print(f"accuracy of the grid's: {grid.score(X[test], y[test]):.3f}")
 
 # %%
 # The picture
@@ -75,11 +84,24 @@ print(f"accuracy of its choice {search.score(X[test], y[test]):.3f}, of the grid
 # What the same rows have lost after each fit of the grid search, against the budget and against the private search.
 
 fig, ax = plt.subplots(figsize=(5.8, 4.0), layout="constrained")
-ax.step(range(1, len(spent) + 1), spent, where="post", color="#D55E00", label="grid search, fit by fit")
+ax.step(
+    range(1, len(spent) + 1),
+    spent,
+    where="post",
+    color="#D55E00",
+    label="grid search, fit by fit",
+)
 ax.plot(range(1, len(spent) + 1), spent, "o", color="#D55E00")
 ax.axhline(10.0, color="0.3", linestyle="--", label="a budget of 10")
-ax.axhline(once.total().epsilon, color="#0072B2", linewidth=2.5, label="private search, all trials")
-ax.set(xlabel="fits so far", ylabel="exact epsilon spent (delta 0.00001)", ylim=(0, None))
+ax.axhline(
+    once.total().epsilon,
+    color="#0072B2",
+    linewidth=2.5,
+    label="private search, all trials",
+)
+ax.set(
+    xlabel="fits so far", ylabel="exact epsilon spent (delta 0.00001)", ylim=(0, None)
+)
 ax.set_title("Every fit of a search is a release")
 ax.legend(frameon=False)
 plt.show()

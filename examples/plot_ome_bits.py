@@ -24,7 +24,12 @@ X = np.random.default_rng(0).normal(size=(4000, 3))
 def encoder(protocol, epsilon):
     """Four bits per number; the seed is for this page."""
     made = OMEEncoder(
-        epsilon, n_integer_bits=1, n_fraction_bits=2, protocol=protocol, standardize=(0.0, 1.0), random_state=0
+        epsilon,
+        n_integer_bits=1,
+        n_fraction_bits=2,
+        protocol=protocol,
+        standardize=(0.0, 1.0),
+        random_state=0,
     )
     return made.fit(X)
 
@@ -42,7 +47,9 @@ print("values", X[0].round(2), "as bits", clean.transform(X[:1])[0].astype(int))
 PROTOCOLS = ("sue", "oue", "ome", "optimal")
 for protocol in PROTOCOLS:
     made = encoder(protocol, 12.0)
-    print(f"{protocol:>8}: {made.bit_epsilon_[:4].round(2)}, all bits {made.bit_epsilon_.sum():.2f}")
+    print(
+        f"{protocol:>8}: {made.bit_epsilon_[:4].round(2)}, all bits {made.bit_epsilon_.sum():.2f}"
+    )
 
 # %%
 # What arrives
@@ -54,7 +61,9 @@ epsilons = np.array([3.0, 6.0, 12.0, 24.0, 48.0])
 errors = {}
 for protocol in PROTOCOLS:
     made = [encoder(protocol, epsilon) for epsilon in epsilons]
-    errors[protocol] = [np.sqrt(np.mean((one.decode(one.transform(X)) - X) ** 2)) for one in made]
+    errors[protocol] = [
+        np.sqrt(np.mean((one.decode(one.transform(X)) - X) ** 2)) for one in made
+    ]
 floor = np.sqrt(np.mean((clean.decode(clean.transform(X)) - X) ** 2))
 
 # %%
@@ -71,7 +80,11 @@ for number, (protocol, marker) in enumerate(zip(PROTOCOLS, "osD^")):
     axes[0].bar(places + 0.2 * (number - 1.5), spent, width=0.2, label=protocol)
     axes[1].plot(epsilons, errors[protocol], marker=marker, label=protocol)
 axes[0].set_xticks(places, ["sign", "1", "1/2", "1/4"])
-axes[0].set(xlabel="bit of one number", ylabel="epsilon spent on the bit, of 12 for a record", ylim=(0, 2.4))
+axes[0].set(
+    xlabel="bit of one number",
+    ylabel="epsilon spent on the bit, of 12 for a record",
+    ylim=(0, 2.4),
+)
 axes[0].legend(frameon=False, ncols=2)
 axes[1].axhline(floor, color="0.4", linestyle="--")
 axes[1].annotate("no noise", (3, floor), (0, 4), textcoords="offset points")

@@ -26,12 +26,17 @@ groups = np.where(data.sensitive_features == 0, "group A", "group B")
 private, public, test = slice(0, 6000), slice(6000, 6500), slice(6500, None)
 
 pate = PATEClassifier(
-    n_teachers=60, epsilon=5.0, n_queries=200, student_regularization=0.1, classes=[0, 1], random_state=0
+    n_teachers=60,
+    epsilon=5.0,
+    n_queries=200,
+    student_regularization=0.1,
+    classes=[0, 1],
+    random_state=0,
 )
 pate.fit(X[private], y[private], public=X[public])
-print(pate.privacy_)
 print(f"noise of scale {pate.noise_scale_:.1f} on the counts of {pate.n_voting_} votes")
 print(f"accuracy of the student: {pate.score(X[test], y[test]):.3f}")
+pate.privacy_
 
 # %%
 # Hard against soft labels
@@ -42,7 +47,9 @@ print(f"accuracy of the student: {pate.score(X[test], y[test]):.3f}")
 
 settings = {"sensitive_features": groups[test], "y": y[test], "random_state": 0}
 analyses = {
-    (epsilon, labels): pate_fairness(pate, X[test], labels=labels, epsilon=epsilon, **settings)
+    (epsilon, labels): pate_fairness(
+        pate, X[test], labels=labels, epsilon=epsilon, **settings
+    )
     for epsilon in (2.0, 5.0, 15.0)
     for labels in ("hard", "soft")
 }
@@ -73,11 +80,23 @@ plt.show()
 
 # sphinx_gallery_thumbnail_number = 3
 fig, ax = plt.subplots(figsize=(5.8, 4.0), layout="constrained")
-for number, (group, colour) in enumerate({"group A": "#0072B2", "group B": "#E69F00"}.items()):
+for number, (group, colour) in enumerate(
+    {"group A": "#0072B2", "group B": "#E69F00"}.items()
+):
     lines = [analyses[5.0, labels].groups.loc[group] for labels in ("hard", "soft")]
-    heights, errors = ([1000 * line[column] for line in lines] for column in ("risk", "standard_error"))
+    heights, errors = (
+        [1000 * line[column] for line in lines] for column in ("risk", "standard_error")
+    )
     places = np.arange(2) + 0.3 * (number - 0.5)
-    ax.bar(places, heights, 0.28, yerr=2 * np.array(errors), capsize=4, label=group, color=colour)
+    ax.bar(
+        places,
+        heights,
+        0.28,
+        yerr=2 * np.array(errors),
+        capsize=4,
+        label=group,
+        color=colour,
+    )
 ax.set_xticks([0, 1], ["hard labels", "soft labels"])
 ax.set(ylabel="loss added by noise (thousandths of a nat)", xlim=(-0.5, 1.5))
 ax.set_title("Soft labels: less harm by noise, shared more evenly")

@@ -48,7 +48,12 @@ lines, analyses = [], []
 for n_teachers, pate in ensembles.items():
     for epsilon in (0.5, 4.0):
         analysis = pate_fairness(
-            pate, X[test], sensitive_features=groups[test], y=y[test], epsilon=epsilon, random_state=0
+            pate,
+            X[test],
+            sensitive_features=groups[test],
+            y=y[test],
+            epsilon=epsilon,
+            random_state=0,
         )
         analyses.append(analysis)
         accuracy = analysis.performance.loc["accuracy"]
@@ -84,13 +89,27 @@ plt.show()
 
 # sphinx_gallery_thumbnail_number = 2
 fig, ax = plt.subplots(figsize=(5.8, 4.0), layout="constrained")
-ax.plot(SIZES, table.query("epsilon == 4")["without noise"], "--", color="0.5", label="no noise")
+ax.plot(
+    SIZES,
+    table.query("epsilon == 4")["without noise"],
+    "--",
+    color="0.5",
+    label="no noise",
+)
 for (epsilon, part), style in zip(table.groupby("epsilon", sort=False), ("s-", "o-")):
-    ax.errorbar(part["teachers"], part["with noise"], part["error"], fmt=style, label=f"epsilon {epsilon:g}")
+    ax.errorbar(
+        part["teachers"],
+        part["with noise"],
+        part["error"],
+        fmt=style,
+        label=f"epsilon {epsilon:g}",
+    )
 ax.set_xscale("log")
 ax.set_xticks(SIZES, [f"{size:,}" for size in SIZES])
 ax.minorticks_off()
-ax.set(xlabel="teachers that share 3,000 private rows", ylabel="accuracy of the student")
+ax.set(
+    xlabel="teachers that share 3,000 private rows", ylabel="accuracy of the student"
+)
 ax.set_title("A smaller epsilon wants more teachers")
 ax.legend(frameon=False, loc="lower right")
 plt.show()
