@@ -69,7 +69,7 @@ for name, release in releases.items():
     audit = audit_epsilon(
         release, [0.0], [10.0], claimed=EPSILON, n_trials=10_000, random_state=0
     )
-    print(textwrap.fill(f"{name.upper()}: {audit.verdict}", 85) + "\n")
+    print(textwrap.fill(f"{name.upper()}: {audit.verdict}", 72) + "\n")
 
 # %%
 # Why floating point is not private

@@ -59,7 +59,7 @@ with PrivacyLedger(budget=10.0, delta=1e-5) as strict:
             X[private], y[private], public=X[public]
         )
     except BudgetExceededError as error:
-        print(textwrap.fill(str(error), 85))
+        print(textwrap.fill(str(error), 72))
 print(f"{len(strict)} releases were made, epsilon {strict.total().epsilon:.2f}")
 
 # %%
