@@ -1,5 +1,6 @@
 """The code in README and user guide runs, page by page, from top to bottom, and prints what the page says."""
 
+import codeop
 import re
 from pathlib import Path
 
@@ -52,6 +53,17 @@ def test_pages_for_newcomers_show_what_is_printed(name):
     text = (DOCS / "guide" / f"{name}.md").read_text()
     for block, said in blocks_and_outputs(text):
         assert said or "print" not in block, f"{name}.md prints something and does not show it"
+
+
+def test_tour_can_be_pasted_into_a_console():
+    """A console of Python 3.11 takes a block of indented lines to end at an empty line, and nowhere else."""
+    for block, _ in blocks_and_outputs((DOCS / "guide" / "tour.md").read_text()):
+        lines: list[str] = []
+        for line in [*block.splitlines(), ""]:
+            lines.append(line)
+            if codeop.compile_command("\n".join(lines), symbol="single"):  # raises where pasting would fail
+                lines.clear()
+        assert not lines, block
 
 
 def test_every_output_belongs_to_a_block():
