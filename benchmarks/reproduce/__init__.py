@@ -9,7 +9,7 @@
 Of papers (docs/reproduction.md): ``ome``, ``dpnr``, ``federate-adult``, ``federate-celeba``, ``pate``; beyond them,
 ``federate-adult-trees`` and ``federate-celeba-trees`` have fair trees on the same splits, and
 ``federate-adult-combinations`` and ``federate-celeba-combinations`` tell which part of FEDERATE does what. Of the user
-guide (docs/guide/federate.md and pate.md): ``federate-adult-guide``, ``federate-celeba-guide``, ``pate-guide``, which
+guide (docs/reproduction/*.md): ``federate-adult-guide``, ``federate-celeba-guide``, ``pate-guide``, which
 measure what the papers do not have and share all other cells with them, ``pate-defaults``, ``private-search``, and
 ``private-training``, which sets PATE beside other libraries that run in an environment of their own
 (``_peers_environment``). Each is an ``Experiment`` with
@@ -34,5 +34,6 @@ processor; on another one the last digits of sums differ, and with them what a n
 another seed.
 
 Tables are written beside the journal, as Markdown and CSV; those of the documentation are written by ``--full --report
---output docs/reproduction``. The guide's tables are in its text, and its figures in ``docs/_static``.
+--output docs/reproduction``. Tables of the guide are in the text of
+``docs/reproduction/*.md`` where they have no CSV, and its figures in ``docs/_static``.
 """

@@ -1,4 +1,4 @@
-"""FairPrivateClassifier in the user guide (docs/guide/fair_private.md): boosted trees, fair and private, and others.
+"""Boosted trees made fair and private, beside others (docs/reproduction/fair_private.md).
 
 All methods see the same 60 percent of the rows, coded alike: categories as numbers that the trees take as categories,
 and as one-hot columns for linear models and networks. Settings are chosen on training rows alone, by cross-fitting or

@@ -1,4 +1,4 @@
-"""FEDERATE in the user guide (docs/guide/federate.md): Laplace noise against codes at exact epsilons, Adult and CelebA.
+"""FEDERATE (docs/reproduction/federate_on_tables.md): Laplace noise against codes at exact epsilons, Adult and CelebA.
 
 The guide has a line for each method at one epsilon, and a picture of accuracy over epsilon without any fairness term.
 See ``_federate_fits`` for what is measured. Cells that the paper's experiment has too are in the same journal, and

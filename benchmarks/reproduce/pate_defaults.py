@@ -1,4 +1,4 @@
-"""PATE by default (docs/guide/pate.md): what the rule for teachers, queries and penalty gains over fixed numbers.
+"""What the rule for teachers, queries and penalty gains over fixed numbers (docs/reproduction/pate_by_group.md).
 
 "Fixed" is what the defaults were before there was a rule: 150 teachers (a third of the private rows if that is less),
 200 queries, soft labels, a penalty of 0.1, labels clipped where noise exceeds half of the votes. "Rule" is

@@ -1,4 +1,4 @@
-"""PATE in the user guide (docs/guide/pate.md): gap of excessive risk and accuracy, hard against soft labels.
+"""PATE (docs/reproduction/pate_by_group.md): gap of excessive risk and accuracy, hard against soft labels.
 
 Over exact epsilons, for 20 and 150 teachers that are the default networks, and a logistic student with the default
 penalty on centred ("affine") soft labels; six redraws of split and teachers. Two redraws have network students as

@@ -1,4 +1,4 @@
-"""What a private search reaches on Adult (docs/guide/private_search.md), beside what it is to be measured against.
+"""What a private search reaches on Adult (docs/reproduction/private_search.md), beside what it has to beat.
 
 PATE with logistic teachers and soft labels, twelve candidates, the same total epsilon for every line: all of it for one
 candidate, a share of it for each of twelve, and searches. 60 % of the rows are private, 20 % public, 20 % to judge on.

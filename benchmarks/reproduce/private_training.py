@@ -1,4 +1,4 @@
-"""Private training beside each other (docs/guide/pate.md): PATE, other libraries, and two models without privacy.
+"""PATE beside other libraries and two models without privacy (docs/reproduction/private_training.md).
 
 Five tables: those of the PATE experiments (``_pate_redraws``), and Adult by sex. A quarter of the rows is not private;
 half of it, at most 3,000 rows, is the test set, and the rest are public rows without labels. All methods get the same

@@ -15,7 +15,7 @@ from skfairdp.mechanisms import largest_randomization_factor
 from skfairdp.preprocessing import LaplacePrivatizer, OMEEncoder
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = (ROOT / "docs" / "guide" / "privacy_you_can_check.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "guide" / "published_against_exact.md").read_text(encoding="utf-8")
 
 
 def table(header):

@@ -226,6 +226,21 @@ def test_words_are_on_the_page_and_true(words):
     assert STATEMENTS[words]()
 
 
+@pytest.mark.parametrize(
+    ("line", "method", "epsilon"),
+    [
+        ("Unconstrained | ∞", "Unconstrained", None),
+        ("FEDERATE (Laplace) | 8", "FEDERATE, exact", "8"),
+        ("codes with `fairness_penalty` | 8", "codes, exact", "8"),
+    ],
+)
+def test_guide_has_the_numbers_of_the_table(line, method, epsilon):
+    guide = (DOCS / "guide" / "federate.md").read_text(encoding="utf-8")
+    (found,) = re.findall(rf"^\| {re.escape(line)} \| ([\d.]+) ± [\d.]+ \| ([\d.]+) ±", guide, flags=re.MULTILINE)
+    expected = [ours("adult", method, column, epsilon) for column in ("accuracy", "TPR-gap")]
+    assert [float(number) for number in found] == expected
+
+
 def test_a_wrong_number_is_noticed(monkeypatch):
     changed = table("federate-adult-full-methods").copy()
     changed["TPR-gap"] = changed["TPR-gap"].str.replace("8.4", "8.5")
