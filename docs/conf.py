@@ -28,8 +28,8 @@ extensions = [
 ]
 
 source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
-exclude_patterns = ["_build", "auto_examples/*.ipynb", "auto_examples/*.py"]
-myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence", "deflist"]
+exclude_patterns = ["_build", "auto_examples/*.ipynb", "auto_examples/*.py", "**sg_execution_times.rst"]
+myst_enable_extensions = ["attrs_inline", "dollarmath", "amsmath", "colon_fence", "deflist"]
 myst_heading_anchors = 3
 
 toc_object_entries_show_parents = "hide"
@@ -44,6 +44,7 @@ sphinx_gallery_conf = {
     "abort_on_example_error": True,
     "show_memory": False,
     "show_signature": False,
+    "write_computation_times": False,  # its pages load scripts from elsewhere
     "download_all_examples": False,
     "within_subsection_order": "FileNameSortKey",
     "backreferences_dir": "generated/backreferences",

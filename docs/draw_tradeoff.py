@@ -17,7 +17,7 @@ PRIVATE = (
 )
 #: The others: how the table calls one, its label, where that stands from the point, and at which of its ends.
 OTHERS = (
-    ("trees", "boosted trees", (-8, 7), "right"),
+    ("trees", "boosted trees", (0, 9), "center"),
     ("logistic regression", "logistic regression", (-8, -14), "right"),
     ("ExponentiatedGradient, trees", "the trees with fairlearn", (4, 9), "left"),
     ("ThresholdOptimizer, trees", "", (0, 0), "left"),

@@ -139,7 +139,13 @@ class GaussianNoise:
 
     @classmethod
     def by_levels(cls, scale: float) -> "GaussianNoise":
-        """Choose the least number of levels of the largest factor whose scale is at least ``scale``."""
+        """Choose the least number of levels of the largest factor whose scale is at least ``scale``.
+
+        Parameters
+        ----------
+        scale : float
+            The least standard deviation.
+        """
         levels = 2
         while TABLE_SCALE * scale_of_level_sum(_FACTOR, levels) < scale:
             levels += 1
@@ -147,14 +153,28 @@ class GaussianNoise:
 
     @classmethod
     def at_least(cls, scale: float) -> "GaussianNoise":
-        """Choose the least sum over the largest table whose scale is at least ``scale``, and above ``TABLE_SCALE``."""
+        """Choose the least sum over the largest table whose scale is at least ``scale``, and above ``TABLE_SCALE``.
+
+        Parameters
+        ----------
+        scale : float
+            The least standard deviation.
+        """
         levels, factor = cls.by_levels(scale).levels, 2
         while TABLE_SCALE * scale_of_level_sum(factor, levels) < scale:
             factor += 1
         return cls(TABLE_SCALE, factor, levels)
 
     def fill(self, out: np.ndarray, stream: RandomStream) -> None:
-        """Fill a contiguous one-dimensional int64 or float64 array with independent noise."""
+        """Fill a contiguous one-dimensional int64 or float64 array with independent noise.
+
+        Parameters
+        ----------
+        out : ndarray of shape (n,)
+            What is overwritten.
+        stream : RandomStream
+            Where the random bits come from.
+        """
         table = gaussian_table(self.table_scale)
         for start in range(0, out.size, BLOCK):
             part = out[start : start + BLOCK]

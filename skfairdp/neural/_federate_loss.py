@@ -182,7 +182,15 @@ class FederateLoss(nn.Module):
         self.parts: dict[str, torch.Tensor] = {}
 
     def forward(self, outputs: Outputs, targets: Targets) -> torch.Tensor:
-        """Return the loss to go down on; ``parts`` keeps its pieces for the history."""
+        """Return the loss to go down on; ``parts`` keeps its pieces for the history.
+
+        Parameters
+        ----------
+        outputs : Outputs
+            What :class:`FederateModule` returned.
+        targets : Targets
+            Classes, and groups and weights where there are any.
+        """
         loss = self._classifier_loss(outputs, targets)
         self.parts = {"classifier_loss": loss.detach()}
         if outputs.belief_log_p is not None:

@@ -31,11 +31,23 @@ class OpenChannel(nn.Module):
     discrete = False
 
     def forward(self, u: torch.Tensor) -> torch.Tensor:
-        """Return ``u``."""
+        """Return ``u``.
+
+        Parameters
+        ----------
+        u : Tensor of shape (n_samples, n_outputs)
+            The encoder's output.
+        """
         return u
 
     def values(self, u: np.ndarray) -> np.ndarray:
-        """Return what the mechanism takes: the encoder's output."""
+        """Return what the mechanism takes: the encoder's output.
+
+        Parameters
+        ----------
+        u : ndarray of shape (n_samples, n_outputs)
+            The encoder's output.
+        """
         return u
 
 
@@ -55,7 +67,13 @@ class LaplaceChannel(nn.Module):
         self.norm, self.noise_scale = mechanism.norm, mechanism.noise_scale
 
     def forward(self, u: torch.Tensor) -> torch.Tensor:
-        """Normalise and perturb, with gradients."""
+        """Normalise and perturb, with gradients.
+
+        Parameters
+        ----------
+        u : Tensor of shape (n_samples, n_outputs)
+            The encoder's output.
+        """
         if u.shape[1] == 1:
             # A row of one number becomes its sign, which has no gradient: it borrows that of a soft sign.
             soft = torch.tanh(u)
@@ -65,7 +83,13 @@ class LaplaceChannel(nn.Module):
         return rows + self.noise_scale * laplace_like(rows)
 
     def values(self, u: np.ndarray) -> np.ndarray:
-        """Return what the mechanism takes: the encoder's output in double precision."""
+        """Return what the mechanism takes: the encoder's output in double precision.
+
+        Parameters
+        ----------
+        u : ndarray of shape (n_samples, n_outputs)
+            The encoder's output.
+        """
         return u.astype(np.float64)
 
 
@@ -110,11 +134,23 @@ class CodeChannel(nn.Module):
         self.codebook = nn.Parameter(_FIRST_LOGIT * (codes % least == classes % least).float())
 
     def belief(self, u: torch.Tensor) -> torch.Tensor:
-        """What the device believes about the class, before any noise."""
+        """What the device believes about the class, before any noise.
+
+        Parameters
+        ----------
+        u : Tensor of shape (n_samples, n_outputs)
+            The encoder's output.
+        """
         return torch.softmax(u, dim=1) @ torch.softmax(self.codebook, dim=1)
 
     def choose(self, belief: torch.Tensor) -> torch.Tensor:
-        """The code that the device names."""
+        """The code that the device names.
+
+        Parameters
+        ----------
+        belief : Tensor of shape (n_samples, n_classes)
+            See :meth:`belief`.
+        """
         rows = torch.log_softmax(self.codebook, dim=1)
         fit = belief @ rows.T
         agrees = rows.argmax(dim=1)[None, :] == belief.argmax(dim=1)[:, None]
@@ -122,18 +158,36 @@ class CodeChannel(nn.Module):
         return torch.where(agrees | ~agrees.any(dim=1, keepdim=True), fit, -torch.inf).argmax(dim=1)
 
     def probabilities(self, s: torch.Tensor) -> torch.Tensor:
-        """Probability of each code, ``(1 + (e^epsilon - 1) s_c) / (K - 1 + e^epsilon)``."""
+        """Probability of each code, ``(1 + (e^epsilon - 1) s_c) / (K - 1 + e^epsilon)``.
+
+        Parameters
+        ----------
+        s : Tensor of shape (n_samples, n_codes)
+            How strongly each record names each code.
+        """
         return (self._low + (1.0 - self._low) * s) / (1.0 + (s.shape[1] - 1) * self._low)
 
     def forward(self, u: torch.Tensor) -> torch.Tensor:
-        """Exact probabilities of releasing each code; their gradient is that of soft codes, softmax(u)."""
+        """Exact probabilities of releasing each code; their gradient is that of soft codes, softmax(u).
+
+        Parameters
+        ----------
+        u : Tensor of shape (n_samples, n_outputs)
+            The encoder's output.
+        """
         soft = torch.softmax(u, dim=1)
         with torch.no_grad():
             named = nn.functional.one_hot(self.choose(self.belief(u)), u.shape[1]).to(u.dtype)
         return self.probabilities(named + (soft - soft.detach()))
 
     def values(self, u: np.ndarray) -> np.ndarray:
-        """Return what the mechanism takes: the named code as a one-hot row; a row with a nan names none."""
+        """Return what the mechanism takes: the named code as a one-hot row; a row with a nan names none.
+
+        Parameters
+        ----------
+        u : ndarray of shape (n_samples, n_outputs)
+            The encoder's output.
+        """
         with torch.no_grad():
             named = self.choose(self.belief(torch.tensor(u, device=self.codebook.device))).cpu().numpy()
         return np.where(np.isfinite(u).all(axis=1, keepdims=True), np.eye(u.shape[1])[named], np.nan)
@@ -256,13 +310,25 @@ class FederateModule(nn.Module):
         self.sharpness = sharpness
 
     def train(self, mode: bool = True) -> "FederateModule":
-        """Switch to training or evaluation; skorch asks for it before every batch, when it mostly is so already."""
+        """Switch to training or evaluation; skorch asks for it before every batch, when it mostly is so already.
+
+        Parameters
+        ----------
+        mode : bool, default=True
+            Training, or evaluation.
+        """
         if any(module.training != mode for module in self.modules()):
             super().train(mode)
         return self
 
     def forward(self, x: torch.Tensor) -> Outputs:
-        """Run a batch through every branch."""
+        """Run a batch through every branch.
+
+        Parameters
+        ----------
+        x : Tensor
+            A batch, as the encoder takes it.
+        """
         u = self.encoder(x)
         return self._through_codes(u) if self.channel.discrete else self._through_noise(u)
 

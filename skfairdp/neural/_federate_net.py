@@ -213,17 +213,35 @@ class AdversarySchedule(Callback):
         self.schedule = schedule
 
     def share(self, progress: float) -> float:
-        """Share of the weight at a progress from 0 to 1."""
+        """Share of the weight at a progress from 0 to 1.
+
+        Parameters
+        ----------
+        progress : float
+            0 in the first epoch, 1 in the last.
+        """
         if self.schedule == "constant":
             return 1.0
         return progress if self.schedule == "linear" else 2.0 / (1.0 + math.exp(-10.0 * progress)) - 1.0
 
     def on_train_begin(self, net: Any, X: Any = None, y: Any = None, **kwargs: Any) -> None:
-        """Remember where a continued training starts."""
+        """Remember where a continued training starts.
+
+        Parameters
+        ----------
+        net, X, y, **kwargs : object
+            As skorch passes them.
+        """
         self.first_epoch_ = len(net.history)
 
     def on_epoch_begin(self, net: Any, dataset_train: Any = None, dataset_valid: Any = None, **kwargs: Any) -> None:
-        """Set the weight of this epoch."""
+        """Set the weight of this epoch.
+
+        Parameters
+        ----------
+        net, dataset_train, dataset_valid, **kwargs : object
+            As skorch passes them.
+        """
         epoch = len(net.history) - 1 - self.first_epoch_
         net.module_.reversal = self.weight * self.share(epoch / max(net.max_epochs - 1, 1))
         net.history.record("adversary_weight", net.module_.reversal)
@@ -302,22 +320,54 @@ class FederateNet(NeuralNetClassifier):
         return callbacks
 
     def on_epoch_begin(self, net: Any, dataset_train: Any = None, dataset_valid: Any = None, **kwargs: Any) -> None:
-        """Note that an epoch is under way: an interrupt in it comes from a person."""
+        """Note that an epoch is under way: an interrupt in it comes from a person.
+
+        Parameters
+        ----------
+        net, dataset_train, dataset_valid, **kwargs : object
+            As skorch passes them.
+        """
         super().on_epoch_begin(net, dataset_train=dataset_train, dataset_valid=dataset_valid, **kwargs)
         self.interrupted_ = True
 
     def on_epoch_end(self, net: Any, dataset_train: Any = None, dataset_valid: Any = None, **kwargs: Any) -> None:
-        """Note that the epoch is whole: callbacks end a training by an interrupt after this."""
+        """Note that the epoch is whole: callbacks end a training by an interrupt after this.
+
+        Parameters
+        ----------
+        net, dataset_train, dataset_valid, **kwargs : object
+            As skorch passes them.
+        """
         super().on_epoch_end(net, dataset_train=dataset_train, dataset_valid=dataset_valid, **kwargs)
         self.interrupted_ = False
 
     def infer(self, x: Any, **fit_params: Any) -> Outputs:
-        """Run a batch through every branch of the module; for training, as the outputs hold clean values too."""
+        """Run a batch through every branch of the module; for training, as the outputs hold clean values too.
+
+        Parameters
+        ----------
+        x : Tensor or mapping
+            The rows, or a mapping that holds them as ``x``.
+        **fit_params : dict
+            As skorch passes them.
+        """
         rows = x["x"] if isinstance(x, Mapping) else x
         return self.module_(to_tensor(rows, device=self.device), **fit_params)
 
     def get_loss(self, y_pred: Outputs, y_true: Any, X: Any = None, training: bool = False) -> torch.Tensor:
-        """Loss of a batch; in validation without the adversary, whose success or failure is no reason to stop."""
+        """Loss of a batch; in validation without the adversary, whose success or failure is no reason to stop.
+
+        Parameters
+        ----------
+        y_pred : Outputs
+            What :meth:`infer` returned.
+        y_true : Tensor or ndarray of shape (n_samples,)
+            Indices of the classes.
+        X : mapping or None, default=None
+            Holds ``groups`` and ``weight`` of the rows, where there are any.
+        training : bool, default=False
+            Whether the net is being trained.
+        """
         beside = X if isinstance(X, Mapping) else {}
         groups, weight = (
             None if values is None else to_tensor(values, device=self.device)
@@ -332,7 +382,15 @@ class FederateNet(NeuralNetClassifier):
         return loss
 
     def evaluation_step(self, batch: Any, training: bool = False) -> torch.Tensor:
-        """Log-probabilities of the classes from one noisy draw, without a guarantee; see the notes of the class."""
+        """Log-probabilities of the classes from one noisy draw, without a guarantee; see the notes of the class.
+
+        Parameters
+        ----------
+        batch : tuple
+            As skorch passes it.
+        training : bool, default=False
+            Whether layers such as dropout act as in training.
+        """
         return super().evaluation_step(batch, training=training).answer
 
 

@@ -38,7 +38,13 @@ class NetworkEnsemble:
         return len(self.weights[0])
 
     def logits(self, X: np.ndarray) -> np.ndarray:
-        """Compute the outputs of every member on shared rows; shape (n_members, n_samples, n_classes)."""
+        """Compute the outputs of every member on shared rows; shape (n_members, n_samples, n_classes).
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_samples, n_features)
+            The rows.
+        """
         layers = [(torch.from_numpy(w), torch.from_numpy(b)) for w, b in zip(self.weights, self.biases)]
         widest = max(w.shape[2] for w, _ in layers)
         rows = max(1, _PREDICT_ELEMENTS // (self.n_members * widest))
@@ -50,7 +56,13 @@ class NetworkEnsemble:
         return out
 
     def predict(self, X: np.ndarray) -> np.ndarray:
-        """Return the class that each member votes for; shape (n_members, n_samples)."""
+        """Return the class that each member votes for; shape (n_members, n_samples).
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_samples, n_features)
+            The rows.
+        """
         return self.logits(X).argmax(axis=2)
 
 

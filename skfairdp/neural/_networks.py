@@ -134,5 +134,11 @@ class BagOfEmbeddings(nn.Module):
             self.behind = nn.Sequential(mlp(embedding_size, hidden, width, dropout), nn.ReLU())
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
-        """Map ids of shape (n, length) to vectors; a document without known words gives the zero mean."""
+        """Map ids of shape (n, length) to vectors; a document without known words gives the zero mean.
+
+        Parameters
+        ----------
+        ids : Tensor of shape (n_samples, length)
+            Ids of words.
+        """
         return self.behind(self.bag(ids))

@@ -220,13 +220,25 @@ class TabularEncoder(nn.Module):
         self.hidden = mlp(n_inputs, hidden_sizes, n_outputs, dropout) if hidden_sizes else None
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Encode rows of shape (n, n_features)."""
+        """Encode rows of shape (n, n_features).
+
+        Parameters
+        ----------
+        x : Tensor of shape (n_samples, n_features)
+            The rows.
+        """
         inputs = self.inputs(x)
         out = self.linear(inputs)
         return out if self.hidden is None else out + self.hidden(inputs * self.relevance)
 
     def inputs(self, x: torch.Tensor) -> torch.Tensor:
-        """Return what the layers get: standardised columns, then pieces."""
+        """Return what the layers get: standardised columns, then pieces.
+
+        Parameters
+        ----------
+        x : Tensor of shape (n_samples, n_features)
+            The rows.
+        """
         columns = ((x - self.mean) * self.unit).clamp(-_LARGEST, _LARGEST)
         if len(self.piece_column):
             passed = ((x[:, self.piece_column] - self.piece_start) * self.piece_unit).clamp(0.0, 1.0)

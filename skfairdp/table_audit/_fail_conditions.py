@@ -80,7 +80,13 @@ class FailCondition:
 
     @classmethod
     def parse(cls, text: str) -> "FailCondition":
-        """Read a condition as it is written on the command line."""
+        """Read a condition as it is written on the command line.
+
+        Parameters
+        ----------
+        text : str
+            Such as ``tpr_gap > 0.05``.
+        """
         match = _FORM.fullmatch(text)
         try:
             number = float(match["number"]) if match else math.nan
@@ -116,6 +122,11 @@ class FailCondition:
         """Return the reason why the audit fails, or None if the condition does not hold.
 
         A figure that is undefined fails too: what cannot be checked must not pass.
+
+        Parameters
+        ----------
+        result : TableAudit
+            The audit.
         """
         table = result.table
         metric = check_choice(self.metric, [name for name in METRICS if name in table], "metric")
