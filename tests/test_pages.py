@@ -301,9 +301,15 @@ MEASURE = """
 setTimeout(() => {
   const frame = document.querySelector("iframe"), page = frame.contentDocument, root = page.documentElement;
   const boxes = (selector) => [...page.querySelectorAll(selector)].map((element) => element.getBoundingClientRect());
+  const scrolls = (element) => element.tagName !== "ARTICLE" && (
+    ["auto", "scroll"].includes(frame.contentWindow.getComputedStyle(element.parentElement).overflowX)
+    || scrolls(element.parentElement));
   document.getElementById("found").textContent = JSON.stringify({
     title: page.title, width: root.clientWidth, scrollWidth: root.scrollWidth,
     heading: page.querySelector("h1")?.textContent,
+    cut: [...page.querySelectorAll("article *")]
+      .filter((element) => element.getBoundingClientRect().right > root.clientWidth + 1 && !scrolls(element))
+      .map((element) => element.outerHTML.slice(0, 80)),
     flat: boxes("math").filter((box) => box.height < 5 || box.width < 3).length,
     formulas: boxes("math").length,
     methods: boxes("dl.method").length,
@@ -345,7 +351,9 @@ def opened(built, tmp_path_factory):
         log = result.stderr.decode(errors="replace")
         found = re.search(r'<pre id="found">(.+?)</pre>', result.stdout.decode(), re.S)
         assert found is not None, log
-        return json.loads(html.unescape(found[1])), [line for line in log.splitlines() if ":CONSOLE" in line and "[PST]" not in line]
+        return json.loads(html.unescape(found[1])), [
+            line for line in log.splitlines() if ":CONSOLE" in line and "[PST]" not in line
+        ]
 
     return open_page
 
@@ -372,6 +380,7 @@ def test_pages_render_without_network(opened, address, width, mode):
     assert found["flat"] == 0
     assert all(found["images"])
     assert found["scrollWidth"] <= width, "wider than the page"
+    assert found["cut"] == []
     brightness = sum(map(int, re.findall(r"\d+", found["background"])[:3])) / 3
     assert brightness > 200 if mode == "light" else brightness < 60
 
