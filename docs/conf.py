@@ -46,6 +46,7 @@ sphinx_gallery_conf = {
     "show_signature": False,
     "write_computation_times": False,  # its pages load scripts from elsewhere
     "download_all_examples": False,
+    "ignore_repr_types": r"matplotlib|skfairdp\.inspection",  # the picture is shown, its name need not be
     "within_subsection_order": "FileNameSortKey",
     "backreferences_dir": "generated/backreferences",
     "doc_module": ("skfairdp",),

@@ -332,12 +332,13 @@ def opened(built, tmp_path_factory):
     folder = tmp_path_factory.mktemp("browser")
 
     def open_page(address, width, mode):
+        path, question_mark, query = str(address).partition("?")
         frame = folder / "frame.html"
         frame.write_text(
             f"<!DOCTYPE html><meta charset='utf-8'><link rel='icon' href='data:,'><style>body{{margin:0}}</style>"
             f"<script>localStorage.setItem('mode', '{mode}'); localStorage.setItem('theme', '{mode}');</script>"
-            f"<iframe width='{width}' height='3000' style='border:0' src='{built.as_uri()}/{address}'></iframe>"
-            f"<pre id='found'></pre>{MEASURE}",
+            f"<iframe width='{width}' height='3000' style='border:0' "
+            f"src='{built.joinpath(path).as_uri()}{question_mark}{query}'></iframe><pre id='found'></pre>{MEASURE}",
             encoding="utf-8",
         )
         command = [
@@ -383,6 +384,22 @@ def test_pages_render_without_network(opened, address, width, mode):
     assert found["cut"] == []
     brightness = sum(map(int, re.findall(r"\d+", found["background"])[:3])) / 3
     assert brightness > 200 if mode == "light" else brightness < 60
+
+
+@pytest.mark.pages
+@pytest.mark.browser
+def test_the_browser_sees_what_is_broken(opened, tmp_path):
+    page = tmp_path / "broken.html"
+    page.write_text(
+        "<!DOCTYPE html><body style='background: white'><article><h1>x</h1><p style='width: 2000px'>wide</p>"
+        "<img src='nowhere.png'><math></math><script>undefinedFunction()</script></article>"
+    )
+    found, console = opened(page, 390, "dark")
+    assert any("undefinedFunction" in line for line in console)
+    assert found["scrollWidth"] > 390
+    assert found["cut"]
+    assert found["images"] == [False]
+    assert found["flat"] == 1
 
 
 @pytest.mark.pages
