@@ -42,6 +42,13 @@ class SeedIdentity:
     stream : str
         Which stream that was started from it, by default a new one: one stream never draws a word twice, and two
         streams from the same seed draw the same words.
+
+    Examples
+    --------
+    >>> from skfairdp.random import random_stream
+    >>> first, second = random_stream(0), random_stream(0)
+    >>> first.identity.seed == second.identity.seed, first.identity.stream == second.identity.stream
+    (True, False)
     """
 
     seed: str

@@ -101,6 +101,17 @@ def test_the_guide_has_the_pages_that_the_reference_links_to():
         assert (DOCS / "guide" / f"{api_pages.guide_page(folder, name)}.md").exists()
 
 
+def described_by(function):
+    return [n.strip().lstrip("*") for p in FunctionDoc(function)["Parameters"] for n in p.name.split(",")]
+
+
+def test_functions_of_neural_describe_their_parameters():  # tests/test_docstrings.py reads the other folders
+    for name in skfairdp.neural.__all__:
+        thing = getattr(skfairdp.neural, name)
+        if inspect.isfunction(thing):
+            assert described_by(thing) == list(inspect.signature(thing).parameters), name
+
+
 CLASSES = {name: thing for folder, name in NAMES if inspect.isclass(thing := getattr(getattr(skfairdp, folder), name))}
 
 
@@ -114,7 +125,7 @@ def test_methods_describe_their_parameters(name):
         wanted = [
             p for p in inspect.signature(function).parameters if p not in ("self", "cls") and not p.startswith("_")
         ]
-        described = [n.strip().lstrip("*") for p in FunctionDoc(function)["Parameters"] for n in p.name.split(",")]
+        described = described_by(function)
         assert described == [p for p in wanted if p in described], f"{name}.{method}: order or names"
         assert set(wanted) <= set(described), f"{name}.{method} leaves out {set(wanted) - set(described)}"
 

@@ -347,6 +347,13 @@ class TrialBudget:
         Of a trial of any kind.
     gaussian_mu : float
         Of a Gaussian trial, which may spend more; 0 where the total has no delta.
+
+    Examples
+    --------
+    >>> from skfairdp.accounting import ReleaseEvent, TruncatedNegativeBinomial, selection_budget
+    >>> budget = selection_budget(1.0, 1e-5, TruncatedNegativeBinomial.with_mean(10.0))
+    >>> budget.covers(ReleaseEvent(0.4)), budget.covers(ReleaseEvent(0.6))
+    (True, False)
     """
 
     epsilon: float

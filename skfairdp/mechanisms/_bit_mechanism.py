@@ -45,6 +45,15 @@ class BitMechanism(Mechanism):
     one_to_one, zero_to_one : ndarray of uint64 of shape (n_bits,)
         ``2**64`` times the probabilities that a 1 stays 1 and that a 0 becomes 1. Never 0:
         an outcome that one input cannot give would cost an infinite epsilon.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfairdp.mechanisms import BitMechanism, oue_mechanism
+    >>> from skfairdp.random import random_stream
+    >>> mechanism = oue_mechanism(2.0, n_bits=4)
+    >>> isinstance(mechanism, BitMechanism), mechanism.release(np.eye(4, dtype=np.uint8), random_stream(0)).shape
+    (True, (4, 4))
     """
 
     one_to_one: np.ndarray

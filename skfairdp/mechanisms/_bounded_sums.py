@@ -31,6 +31,13 @@ class BoundedSums(Mechanism):
         The exact loss of one release, for data sets of the same size that differ in one record.
     scale : float
         The scale of the integer noise; 0 for none.
+
+    Examples
+    --------
+    >>> from skfairdp.mechanisms import bounded_sums
+    >>> mechanism = bounded_sums(2, 1.0)
+    >>> mechanism.epsilon, len(mechanism.worst_case_pairs())
+    (1.0, 3)
     """
 
     n_features: int

@@ -39,6 +39,15 @@ class CodeMechanism(Mechanism):
         Least and largest weight of each code.
     epsilon : float
         The largest ``ln(ceilings[c] / floors[c])``, the exact worst case, rounded up to a float.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfairdp.mechanisms import code_mechanism
+    >>> from skfairdp.random import random_stream
+    >>> mechanism = code_mechanism(4, 30.0)
+    >>> mechanism.release(np.eye(4), random_stream(0))  # at such an epsilon the named code nearly always leaves
+    array([0, 1, 2, 3])
     """
 
     floors: tuple[int, ...]

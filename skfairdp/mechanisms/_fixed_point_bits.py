@@ -183,6 +183,14 @@ class FixedPointBits(Mechanism):
         The name of the protocol, for the receipt.
     published_epsilon : float or None
         What a paper claims for these probabilities.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfairdp.mechanisms import FixedPointBits, sue_mechanism
+    >>> mechanism = FixedPointBits(np.zeros(1), np.ones(1), 2, 3, "offset", sue_mechanism(4.0, 5))
+    >>> mechanism.epsilon, mechanism.decode(mechanism.encode(np.array([[0.5]])))
+    (4.0, array([[0.5625]]))
     """
 
     mean: np.ndarray

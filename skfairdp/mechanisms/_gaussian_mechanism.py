@@ -126,6 +126,16 @@ class GaussianNoise:
         The scale of the table.
     factor, levels : int
         The sum is ``X_1`` for one level, and ``factor * (sum of one level less) + X`` for more.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfairdp.mechanisms import GaussianNoise
+    >>> from skfairdp.random import random_stream
+    >>> noise, out = GaussianNoise(100.0), np.empty(100_000)
+    >>> noise.fill(out, random_stream(0))
+    >>> round(noise.scale), round(out.std())
+    (100, 100)
     """
 
     table_scale: float
@@ -306,6 +316,13 @@ class GaussianMechanism(RowNoise):
         The integer noise.
     sampling_error : float
         Bound on the total variation between the noise of a row and that of ``mu``, where sums of tables are used.
+
+    Examples
+    --------
+    >>> from skfairdp.mechanisms import gaussian_mechanism
+    >>> receipt = gaussian_mechanism(8.0, 1e-5, 64).guarantee()
+    >>> receipt.epsilon, receipt.delta
+    (8.0, 1e-05)
     """
 
     epsilon: float

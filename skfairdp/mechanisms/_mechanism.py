@@ -110,6 +110,12 @@ class OpenMechanism(Mechanism):
     ----------
     n_features : int
         The number of columns.
+
+    Examples
+    --------
+    >>> from skfairdp.mechanisms import OpenMechanism
+    >>> OpenMechanism(3).guarantee().epsilon
+    inf
     """
 
     n_features: int

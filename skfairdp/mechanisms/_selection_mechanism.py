@@ -42,6 +42,15 @@ class SelectionMechanism(Mechanism):
         The distribution of the number of trials; the number itself is told to nobody.
     budget : TrialBudget
         What each trial may spend, its score included.
+
+    Examples
+    --------
+    >>> from skfairdp.mechanisms import selection_mechanism
+    >>> from skfairdp.random import random_stream
+    >>> mechanism = selection_mechanism(1.0, 0.0, expected_trials=1000.0)
+    >>> best, _ = mechanism.release(lambda stream: (stream.seed() % 10, None), random_stream(0))
+    >>> best
+    9
     """
 
     epsilon: float

@@ -381,6 +381,16 @@ class VoteMechanism(Mechanism):
         Of :func:`~skfairdp.mechanisms.noisy_votes`.
     threshold, threshold_noise_scale : float
         Of the confident aggregation.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfairdp.mechanisms import vote_mechanism
+    >>> from skfairdp.random import random_stream
+    >>> budget = {"epsilon": 8.0, "delta": 1e-5, "noise_scale": None}
+    >>> mechanism = vote_mechanism("hard", **budget, n_asked=2, n_answered=2, n_classes=2, n_voting=100)
+    >>> mechanism.release(np.array([[95, 5], [10, 90]]), random_stream(0))
+    (array([0, 1]), array([0, 1]))
     """
 
     labels: str

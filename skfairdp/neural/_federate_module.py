@@ -26,7 +26,15 @@ _LEAST_BELIEF = 1e-12
 
 
 class OpenChannel(nn.Module):
-    """No channel at all (epsilon is infinite): the encoder's output passes as it is."""
+    """No channel at all (epsilon is infinite): the encoder's output passes as it is.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from skfairdp.neural import OpenChannel
+    >>> OpenChannel()(torch.ones(1, 2))
+    tensor([[1., 1.]])
+    """
 
     discrete = False
 
@@ -58,6 +66,14 @@ class LaplaceChannel(nn.Module):
     ----------
     mechanism : LaplaceMechanism
         What releases; its norm is L1 or L2.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from skfairdp.mechanisms import laplace_mechanism
+    >>> from skfairdp.neural import LaplaceChannel
+    >>> LaplaceChannel(laplace_mechanism(8.0, "l1", 4))(torch.ones(3, 4)).shape
+    torch.Size([3, 4])
     """
 
     discrete = False
@@ -121,6 +137,15 @@ class CodeChannel(nn.Module):
         What releases.
     n_classes : int
         Number of classes that the codebook speaks of.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from skfairdp.mechanisms import code_mechanism
+    >>> from skfairdp.neural import CodeChannel
+    >>> channel = CodeChannel(code_mechanism(2, 1.0986), n_classes=2)
+    >>> channel(torch.tensor([[3.0, -3.0]])).detach().numpy().round(2)  # 3 to 1, as the epsilon of ln 3 allows
+    array([[0.75, 0.25]], dtype=float32)
     """
 
     discrete = True
@@ -224,6 +249,15 @@ def reverse_gradient(x: torch.Tensor, weight: float) -> torch.Tensor:
     Returns
     -------
     Tensor
+
+    Examples
+    --------
+    >>> import torch
+    >>> from skfairdp.neural import reverse_gradient
+    >>> x = torch.tensor([1.0], requires_grad=True)
+    >>> reverse_gradient(x, 0.5).sum().backward()
+    >>> x.grad
+    tensor([-0.5000])
     """
     return _Reversal.apply(x, weight)
 
@@ -285,6 +319,14 @@ class FederateModule(nn.Module):
         Whether the loss looks at decisions, which cost time.
     sharpness : float
         How steep the gradient of a decision is taken to be around the boundary between two classes.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from skfairdp.neural import FederateModule, OpenChannel, mlp
+    >>> module = FederateModule(mlp(5, (), 3), OpenChannel(), mlp(3, (), 2))
+    >>> module(torch.ones(4, 5)).answer.shape
+    torch.Size([4, 2])
     """
 
     encoder: Any
@@ -476,5 +518,19 @@ def make_federate_module(
 
 
 def adversary_columns(n_groups: Sequence[int], n_adversaries: int) -> tuple[int, ...]:
-    """Say which sensitive column each adversary attacks."""
+    """Say which sensitive column each adversary attacks.
+
+    Parameters
+    ----------
+    n_groups : sequence of int
+        Groups of each sensitive column.
+    n_adversaries : int
+        Adversaries of each column.
+
+    Examples
+    --------
+    >>> from skfairdp.neural import adversary_columns
+    >>> adversary_columns((2, 5), 4)
+    (0, 0, 0, 0, 1, 1, 1, 1)
+    """
     return tuple(column for column in range(len(n_groups)) for _ in range(n_adversaries))

@@ -206,6 +206,13 @@ class AdversarySchedule(Callback):
     schedule : {"sigmoid", "linear", "constant"}
         With p rising from 0 in the first epoch to 1 in the last, the share of the weight is
         ``2 / (1 + exp(-10 p)) - 1``, p, or 1.
+
+    Examples
+    --------
+    >>> from skfairdp.neural import AdversarySchedule
+    >>> schedule = AdversarySchedule(2.0)
+    >>> [round(schedule.share(progress), 2) for progress in (0.0, 0.1, 0.5, 1.0)]
+    [0.0, 0.46, 0.99, 1.0]
     """
 
     def __init__(self, weight: float, schedule: str = "sigmoid"):
@@ -271,6 +278,17 @@ class FederateNet(NeuralNetClassifier):
     training. That noise is torch's, in floating point: it carries no guarantee, writes no receipt and is charged to no
     ledger. They are for looking at a training; values leave through the estimator that holds the net. Whoever holds a
     net also holds its encoder, and can compute clean encodings.
+
+    Examples
+    --------
+    >>> from skfairdp import FederateClassifier
+    >>> from skfairdp.datasets import make_biased_classification
+    >>> from skfairdp.neural import FederateNet
+    >>> data = make_biased_classification(200, random_state=0)
+    >>> model = FederateClassifier(max_epochs=1, random_state=0)
+    >>> model = model.fit(data.data, data.target, sensitive_features=data.sensitive_features)
+    >>> isinstance(model.net_, FederateNet)
+    True
     """
 
     def __init__(
@@ -503,7 +521,22 @@ def _continue_from(net: FederateNet, previous: FederateNet) -> None:
 
 
 def encode(encoder: nn.Module, x: Any) -> np.ndarray:
-    """The encoder's clean output, which must not leave the device."""
+    """The encoder's clean output, which must not leave the device.
+
+    Parameters
+    ----------
+    encoder : torch.nn.Module
+        Of a trained ``FederateModule``.
+    x : ndarray or CSR array of shape (n_samples, n_features)
+        Rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfairdp.neural import encode, mlp
+    >>> encode(mlp(3, (), 2), np.zeros((4, 3), dtype=np.float32)).shape
+    (4, 2)
+    """
     return _run(encoder, x)
 
 
@@ -520,6 +553,13 @@ def values_to_release(encoder: nn.Module, channel: Any, x: Any) -> np.ndarray:
     Returns
     -------
     ndarray of shape (n_samples, n_outputs)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfairdp.neural import OpenChannel, mlp, values_to_release
+    >>> values_to_release(mlp(5, (), 3), OpenChannel(), np.ones((4, 5), dtype=np.float32)).shape
+    (4, 3)
     """
     return channel.values(encode(encoder, x))
 
@@ -537,6 +577,14 @@ def noiseless_answers(module: Any, x: Any) -> np.ndarray:
     Returns
     -------
     ndarray of shape (n_samples,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfairdp.neural import FederateModule, OpenChannel, mlp, noiseless_answers
+    >>> module = FederateModule(mlp(5, (), 3), OpenChannel(), mlp(3, (), 2))
+    >>> noiseless_answers(module, np.ones((4, 5), dtype=np.float32)).shape
+    (4,)
     """
     values = values_to_release(module.encoder, module.channel, x)
     if isinstance(module.channel, LaplaceChannel):
@@ -547,7 +595,22 @@ def noiseless_answers(module: Any, x: Any) -> np.ndarray:
 
 
 def class_probabilities(head: nn.Module, released: np.ndarray) -> np.ndarray:
-    """Class probabilities of released rows; post-processing, which costs nothing."""
+    """Class probabilities of released rows; post-processing, which costs nothing.
+
+    Parameters
+    ----------
+    head : torch.nn.Module
+        Of a trained ``FederateModule``.
+    released : ndarray of shape (n_samples, n_components)
+        What the channel released.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfairdp.neural import class_probabilities, mlp
+    >>> class_probabilities(mlp(3, (), 2), np.zeros((4, 3))).sum(axis=1).round(6)
+    array([1., 1., 1., 1.])
+    """
     logits = _run(head, released.astype(np.float32)).astype(np.float64)
     p = np.exp(logits - logits.max(axis=1, keepdims=True))
     return p / p.sum(axis=1, keepdims=True)

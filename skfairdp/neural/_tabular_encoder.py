@@ -83,6 +83,15 @@ def column_statistics(x: Any, y: np.ndarray, weight: np.ndarray | None = None) -
     Returns
     -------
     ColumnStatistics
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfairdp.neural import column_statistics
+    >>> x = np.random.default_rng(0).normal(size=(300, 3)).astype(np.float32)
+    >>> statistics = column_statistics(x, (x[:, 1] > 0).astype(int))
+    >>> int(statistics.relevance.argmax())
+    1
     """
     n_rows, n_features = x.shape
     share = np.full(n_rows, 1.0 / n_rows) if weight is None else weight / weight.sum()
@@ -189,6 +198,16 @@ class TabularEncoder(nn.Module):
     ----------
     .. [1] Y. Gorishniy, I. Rubachev, A. Babenko (2022). On embeddings for numerical features in tabular deep learning.
        NeurIPS.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import torch
+    >>> from skfairdp.neural import TabularEncoder, column_statistics
+    >>> x = np.random.default_rng(0).normal(size=(300, 3)).astype(np.float32)
+    >>> statistics = column_statistics(x, (x[:, 0] > 0).astype(int))
+    >>> TabularEncoder(statistics, (16,), n_outputs=2)(torch.from_numpy(x)).shape
+    torch.Size([300, 2])
     """
 
     mean: torch.Tensor

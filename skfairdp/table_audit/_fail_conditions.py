@@ -71,6 +71,12 @@ class FailCondition:
         What it is compared with.
     method : str or None
         The row; None is the reference: the system that exists, the user's own model, or the best plain model.
+
+    Examples
+    --------
+    >>> from skfairdp.table_audit import FailCondition
+    >>> FailCondition.parse("fair trees: leakage > 0.7")
+    FailCondition(metric='leakage', sign='>', number=0.7, method='fair trees')
     """
 
     metric: str
