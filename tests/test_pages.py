@@ -180,8 +180,7 @@ def test_how_often_others_are_more_accurate_than_our_pate():
 
 @pytest.mark.parametrize("page", [ROOT / "README.md", DOCS / "index.md"], ids=lambda p: p.stem)
 def test_ten_lines_are_ten(page):
-    lines = [line for line in code_of(page).splitlines() if line and not line.lstrip().startswith("print(f")]
-    assert len(lines) <= 10
+    assert len([line for line in code_of(page).splitlines() if line]) == 10
 
 
 def test_the_whole_pipeline_of_the_readme_has_an_exact_price(monkeypatch, capsys):
