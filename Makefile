@@ -11,7 +11,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 PIP    := -m pip install --quiet --disable-pip-version-check
 PYTEST := -m pytest -n $(JOBS)
 
-.PHONY: help test test-slow test-lowest test-newest lint format docs bench mutants demo wheel clean
+.PHONY: help test test-slow test-lowest test-newest lint format docs links bench mutants demo wheel clean
 
 help:
 	@echo "make demo         audit a made-up table and write skfairdp-report.html"
@@ -20,7 +20,8 @@ help:
 	@echo "make test-lowest  run the tests with the lowest versions that pyproject.toml allows, in .venv-lowest"
 	@echo "make test-newest  run the tests with the newest versions there are (torch as pinned), in .venv-newest"
 	@echo "make lint         ruff (lint and format) and mypy"
-	@echo "make docs         build the documentation, warnings are errors"
+	@echo "make docs         check spelling, build the documentation, warnings are errors, and look at it in a browser"
+	@echo "make links        ask the network whether the documentation's outward links still lead somewhere"
 	@echo "make bench        run the benchmarks               (ONLY=noise to choose)"
 	@echo "make mutants      plant faults in copies of the tree, and tell which the tests find  (ONLY=pate to choose, JOBS=4)"
 	@echo "make wheel        build the wheel, install it into an empty environment, import it"
@@ -33,7 +34,7 @@ $(VENV)/installed-%: pyproject.toml constraints.txt
 	@touch $@
 
 test: $(VENV)/installed-test
-	$(ONE_THREAD) MPLBACKEND=Agg $(BIN)/python $(PYTEST) -m "not slow" $(PYTEST_ARGS)
+	$(ONE_THREAD) MPLBACKEND=Agg $(BIN)/python $(PYTEST) -m "not slow and not pages" $(PYTEST_ARGS)
 
 test-slow: $(VENV)/installed-test
 	$(ONE_THREAD) MPLBACKEND=Agg $(BIN)/python $(PYTEST) -m slow $(PYTEST_ARGS)
@@ -44,13 +45,13 @@ test-slow: $(VENV)/installed-test
 	@touch $@
 
 test-lowest: .venv-lowest/installed-test
-	$(ONE_THREAD) MPLBACKEND=Agg .venv-lowest/bin/python $(PYTEST) -m "not slow" $(PYTEST_ARGS)
+	$(ONE_THREAD) MPLBACKEND=Agg .venv-lowest/bin/python $(PYTEST) -m "not slow and not pages" $(PYTEST_ARGS)
 
 # No stamp: what is newest today may be old tomorrow. torch keeps its pin, because a newer one brings gigabytes of CUDA.
 test-newest:
 	@test -x .venv-newest/bin/python || $(PYTHON) -m venv .venv-newest
 	.venv-newest/bin/python $(PIP) --upgrade --upgrade-strategy eager "$$(grep '^torch==' constraints.txt)" -e '.[test]'
-	$(ONE_THREAD) MPLBACKEND=Agg .venv-newest/bin/python $(PYTEST) -m "not slow" $(PYTEST_ARGS)
+	$(ONE_THREAD) MPLBACKEND=Agg .venv-newest/bin/python $(PYTEST) -m "not slow and not pages" $(PYTEST_ARGS)
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .
@@ -61,9 +62,15 @@ format: $(VENV)/installed-dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-docs: $(VENV)/installed-docs
+docs: $(VENV)/installed-dev
+	$(BIN)/codespell *.md .github docs examples skfairdp
 	MPLBACKEND=Agg $(BIN)/python -m sphinx -W --keep-going -j 2 -b html docs docs/_build/html
+	$(BIN)/python -m pytest -q -m pages tests/test_pages.py
 	@echo "open docs/_build/html/index.html"
+
+# Asks the network, which the other targets do not.
+links: $(VENV)/installed-dev
+	$(BIN)/python -m sphinx -D plot_gallery=0 -b linkcheck docs docs/_build/links
 
 bench: $(VENV)/installed-test
 	$(BIN)/python -m benchmarks $(if $(ONLY),--only $(ONLY))

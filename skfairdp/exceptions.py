@@ -18,6 +18,17 @@ class OverclaimedPrivacyWarning(UserWarning):
     """A published calibration was asked for whose epsilon does not hold.
 
     The message names the published epsilon and the exact one.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from skfairdp import LaplacePrivatizer
+    >>> from skfairdp.exceptions import OverclaimedPrivacyWarning
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     model = LaplacePrivatizer(norm="l2", calibration="published").fit([[1.0, 2.0], [2.0, 1.0]])
+    >>> caught[0].category is OverclaimedPrivacyWarning
+    True
     """
 
 
@@ -29,6 +40,17 @@ class BudgetExceededError(RuntimeError):
     """A release was refused because it would have spent more than the budget allows.
 
     Nothing has been released, and nothing has been recorded, when this is raised.
+
+    Examples
+    --------
+    >>> from skfairdp import LaplacePrivatizer, PrivacyLedger
+    >>> from skfairdp.exceptions import BudgetExceededError
+    >>> try:
+    ...     with PrivacyLedger(budget=1.0):
+    ...         _ = LaplacePrivatizer(epsilon=8.0).fit_transform([[1.0, 2.0], [2.0, 1.0]])
+    ... except BudgetExceededError:
+    ...     print("refused")
+    refused
     """
 
 
@@ -65,4 +87,15 @@ class UndefinedGroupMetricWarning(UndefinedMetricWarning):
     """A rate of a group has nothing to be computed from (0 of 0), and is nan.
 
     The message names the rate, the class and the group.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from skfairdp import tpr_gap
+    >>> from skfairdp.exceptions import UndefinedGroupMetricWarning
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     gap = tpr_gap([1, 1, 0], [1, 0, 0], sensitive_features=["a", "a", "b"])
+    >>> caught[0].category is UndefinedGroupMetricWarning
+    True
     """

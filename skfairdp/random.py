@@ -42,6 +42,13 @@ class SeedIdentity:
     stream : str
         Which stream that was started from it, by default a new one: one stream never draws a word twice, and two
         streams from the same seed draw the same words.
+
+    Examples
+    --------
+    >>> from skfairdp.random import random_stream
+    >>> first, second = random_stream(0), random_stream(0)
+    >>> first.identity.seed == second.identity.seed, first.identity.stream == second.identity.stream
+    (True, False)
     """
 
     seed: str
@@ -101,11 +108,23 @@ class RandomStream:
         return self._generator
 
     def uint32(self, n: int) -> np.ndarray:
-        """Draw ``n`` independent uniform 32-bit words; the array may be read-only."""
+        """Draw ``n`` independent uniform 32-bit words; the array may be read-only.
+
+        Parameters
+        ----------
+        n : int
+            How many.
+        """
         return self._words(n, np.uint32)
 
     def uint64(self, n: int) -> np.ndarray:
-        """Draw ``n`` independent uniform 64-bit words; the array may be read-only."""
+        """Draw ``n`` independent uniform 64-bit words; the array may be read-only.
+
+        Parameters
+        ----------
+        n : int
+            How many.
+        """
         return self._words(n, np.uint64)
 
     def _words(self, n: int, dtype: type[np.unsignedinteger]) -> np.ndarray:
@@ -119,7 +138,13 @@ class RandomStream:
         return int(self.uint32(1)[0])
 
     def spawn(self, n: int) -> list["RandomStream"]:
-        """Make ``n`` streams, independent of each other and of this one: one for each worker."""
+        """Make ``n`` streams, independent of each other and of this one: one for each worker.
+
+        Parameters
+        ----------
+        n : int
+            How many.
+        """
         self._wake()
         if self.secure:
             return [RandomStream() for _ in range(n)]

@@ -93,7 +93,13 @@ class ReleaseEvent:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "ReleaseEvent":
-        """Read back what :meth:`to_dict` wrote."""
+        """Read back what :meth:`to_dict` wrote.
+
+        Parameters
+        ----------
+        values : dict
+            The fields, by name.
+        """
         read = {name: None if values[name] is None else float(values[name]) for name in _NUMBERS}
         seed = values["seed"]
         return cls(**read, seed=None if seed is None else SeedIdentity(**seed))  # type: ignore[arg-type]

@@ -106,6 +106,13 @@ class PrivacyGuarantee:
     def of(cls, event: ReleaseEvent, **words: Any) -> "PrivacyGuarantee":
         """Write the receipt of one event; ``words`` are the other fields.
 
+        Parameters
+        ----------
+        event : ReleaseEvent
+            What was released, as far as its price depends on it.
+        **words : dict
+            The other fields of the receipt.
+
         Examples
         --------
         >>> from skfairdp.accounting import PrivacyGuarantee, ReleaseEvent
@@ -176,7 +183,13 @@ class PrivacyGuarantee:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "PrivacyGuarantee":
-        """Read back what :meth:`to_dict` wrote."""
+        """Read back what :meth:`to_dict` wrote.
+
+        Parameters
+        ----------
+        values : mapping
+            The fields, by name.
+        """
         numbers = ("epsilon", "delta", "published_epsilon")
         read: dict[str, Any] = {k: float(v) if k in numbers and v is not None else v for k, v in values.items()}
         del read["reproducible"]

@@ -126,7 +126,13 @@ class TruncatedNegativeBinomial:
         return max(math.exp(min(log_mean, 700.0)), 1.0)
 
     def pmf(self, k: ArrayLike) -> np.ndarray:
-        """Compute the probability of k trials; k is a whole number of at least 1, or an array of them."""
+        """Compute the probability of k trials; k is a whole number of at least 1, or an array of them.
+
+        Parameters
+        ----------
+        k : int or array-like of int
+            Numbers of trials.
+        """
         k = np.asarray(k, dtype=float)
         if not ((k >= 1) & (k == np.rint(k))).all():
             raise ValueError(f"k must hold whole numbers of at least 1; got {k!r}.")
@@ -134,19 +140,37 @@ class TruncatedNegativeBinomial:
         return np.exp(self._log_factor + k * math.log1p(-self.gamma) + ways)
 
     def generating_function(self, x: ArrayLike) -> np.ndarray:
-        """Compute ``E[x**K]``, the probability that all trials do what one does with probability x in [0, 1]."""
+        """Compute ``E[x**K]``, the probability that all trials do what one does with probability x in [0, 1].
+
+        Parameters
+        ----------
+        x : float or array-like
+            Probabilities.
+        """
         log_g = np.log1p(-(1 - self.gamma) * np.asarray(x, dtype=float))
         powers = -log_g if self.eta == 0 else np.expm1(-self.eta * log_g) / self.eta
         return math.exp(self._log_factor) * powers
 
     def any_fails(self, probability: float) -> float:
-        """Compute the probability that any trial fails, if each does with the given probability; rounded up."""
+        """Compute the probability that any trial fails, if each does with the given probability; rounded up.
+
+        Parameters
+        ----------
+        probability : float
+            Of one trial's failure.
+        """
         grown = math.log1p((1 - self.gamma) * probability / self.gamma)
         share = grown if self.eta == 0 else -math.expm1(-self.eta * grown) / self.eta
         return min(math.exp(self._log_factor - self.eta * math.log(self.gamma)) * share * (1 + _ROUNDING), 1.0)
 
     def each_may_fail(self, probability: float) -> float:
-        """Compute how often each trial may fail, if any may with the given probability; rounded down."""
+        """Compute how often each trial may fail, if any may with the given probability; rounded down.
+
+        Parameters
+        ----------
+        probability : float
+            Of a failure of any trial.
+        """
         less = probability * (1 - 4 * _ROUNDING)
         share = less * math.exp(self.eta * math.log(self.gamma) - self._log_factor)
         grown = share if self.eta == 0 else -math.log1p(-self.eta * share) / self.eta
@@ -323,6 +347,13 @@ class TrialBudget:
         Of a trial of any kind.
     gaussian_mu : float
         Of a Gaussian trial, which may spend more; 0 where the total has no delta.
+
+    Examples
+    --------
+    >>> from skfairdp.accounting import ReleaseEvent, TruncatedNegativeBinomial, selection_budget
+    >>> budget = selection_budget(1.0, 1e-5, TruncatedNegativeBinomial.with_mean(10.0))
+    >>> budget.covers(ReleaseEvent(0.4)), budget.covers(ReleaseEvent(0.6))
+    (True, False)
     """
 
     epsilon: float
@@ -335,7 +366,13 @@ class TrialBudget:
         return gaussian_epsilon(self.delta, self.gaussian_mu * (1 - 1e-9))
 
     def covers(self, event: ReleaseEvent) -> bool:
-        """Tell whether a trial that consists of this event stays within the budget."""
+        """Tell whether a trial that consists of this event stays within the budget.
+
+        Parameters
+        ----------
+        event : ReleaseEvent
+            What one trial releases.
+        """
         up = 1 + 1e-9
         if event.gaussian_mu is not None and event.gaussian_mu <= self.gaussian_mu and event.sampling_error == 0:
             return True

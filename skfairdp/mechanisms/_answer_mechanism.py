@@ -51,6 +51,14 @@ class AnswerMechanism(CodeMechanism):
         How often the answer is right if the beliefs that it was made for are.
     accuracy_bound : float
         What no mechanism of this epsilon that gives the groups the same rates can exceed for these beliefs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfairdp.mechanisms import best_answers
+    >>> mechanism, _, _ = best_answers(np.array([[0.9, 0.1], [0.2, 0.8]]), np.log(3))
+    >>> type(mechanism).__name__, round(mechanism.ceilings[0] / mechanism.floors[0], 6)
+    ('AnswerMechanism', 3.0)
     """
 
     labels: tuple[Any, ...] = ()

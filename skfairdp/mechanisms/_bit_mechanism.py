@@ -45,6 +45,15 @@ class BitMechanism(Mechanism):
     one_to_one, zero_to_one : ndarray of uint64 of shape (n_bits,)
         ``2**64`` times the probabilities that a 1 stays 1 and that a 0 becomes 1. Never 0:
         an outcome that one input cannot give would cost an infinite epsilon.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfairdp.mechanisms import BitMechanism, oue_mechanism
+    >>> from skfairdp.random import random_stream
+    >>> mechanism = oue_mechanism(2.0, n_bits=4)
+    >>> isinstance(mechanism, BitMechanism), mechanism.release(np.eye(4, dtype=np.uint8), random_stream(0)).shape
+    (True, (4, 4))
     """
 
     one_to_one: np.ndarray
@@ -102,7 +111,13 @@ class BitMechanism(Mechanism):
         return _summed_loss(Counter(zip(self.one_to_one.tolist(), self.zero_to_one.tolist())))
 
     def check(self, bits: np.ndarray) -> None:
-        """Check shape and type, and that bits are bits."""
+        """Check shape and type, and that bits are bits.
+
+        Parameters
+        ----------
+        bits : ndarray of shape (n_samples, n_bits)
+            Zeros and ones, of one byte each.
+        """
         if bits.ndim != 2 or bits.shape[1] != self.n_bits or bits.dtype.itemsize != 1:
             raise ValueError(
                 f"bits must be a one-byte matrix with {self.n_bits} columns; got shape {bits.shape} of {bits.dtype}."
@@ -111,7 +126,15 @@ class BitMechanism(Mechanism):
             raise ValueError(f"bits must be zeros and ones; got {bits.view(np.uint8).max()}.")
 
     def release(self, bits: np.ndarray, stream: RandomStream) -> np.ndarray:
-        """Randomise each bit with the probabilities of its column, see :func:`randomised_response`."""
+        """Randomise each bit with the probabilities of its column, see :func:`randomised_response`.
+
+        Parameters
+        ----------
+        bits : ndarray of shape (n_samples, n_bits)
+            Zeros and ones, of one byte each.
+        stream : RandomStream
+            Where the random bits come from.
+        """
         bits = np.ascontiguousarray(bits)
         self.check(bits)
         noisy = np.empty(bits.shape, dtype=np.uint8)
@@ -127,11 +150,25 @@ class BitMechanism(Mechanism):
         return (np.maximum(of_zero, of_one) >= -np.minimum(of_zero, of_one)).astype(np.uint8)
 
     def worst_case_pairs(self, stream: RandomStream | None = None) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Return rows that differ in all bits (the worst of all, and one at random), in the first, and in the last."""
+        """Return rows that differ in all bits (the worst of all, and one at random), in the first, and in the last.
+
+        Parameters
+        ----------
+        stream : RandomStream or None, default=None
+            Draws the random ones among the pairs; without it they are always the same.
+        """
         return pairs_of_bits(self.worst_bits(), 1, stream)
 
     def log_likelihood_ratio(self, y: np.ndarray, x: np.ndarray, x_prime: np.ndarray) -> np.ndarray:
-        """Return ``log P(y | x) - log P(y | x_prime)`` for each row of bits."""
+        """Return ``log P(y | x) - log P(y | x_prime)`` for each row of bits.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n_samples, n_bits)
+            Released bits.
+        x, x_prime : ndarray of shape (n_bits,) or (n_samples, n_bits)
+            The bits of two records.
+        """
         of_zero, of_one = self.log_ratios
         change = x.astype(np.float64) - x_prime.astype(np.float64)
         return (change * np.where(y != 0, of_one, of_zero)).sum(axis=-1)

@@ -31,6 +31,13 @@ class BoundedSums(Mechanism):
         The exact loss of one release, for data sets of the same size that differ in one record.
     scale : float
         The scale of the integer noise; 0 for none.
+
+    Examples
+    --------
+    >>> from skfairdp.mechanisms import bounded_sums
+    >>> mechanism = bounded_sums(2, 1.0)
+    >>> mechanism.epsilon, len(mechanism.worst_case_pairs())
+    (1.0, 3)
     """
 
     n_features: int
@@ -44,11 +51,23 @@ class BoundedSums(Mechanism):
         return self.scale / _GRID
 
     def guarantee(self, **words):
-        """Write the receipt; neighbours differ in one record."""
+        """Write the receipt; neighbours differ in one record.
+
+        Parameters
+        ----------
+        **words : dict
+            Fields of the receipt, see :meth:`Mechanism.guarantee`.
+        """
         return super().guarantee(**{"neighbours": REPLACE_ONE_RECORD, **words})
 
     def check(self, X: np.ndarray) -> None:
-        """Check the number of columns, and that values lie in [-1, 1]."""
+        """Check the number of columns, and that values lie in [-1, 1].
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_samples, n_features)
+            The data set.
+        """
         check_columns(X, self.n_features)
         if not (np.abs(X) <= 1).all():  # false for nan
             raise ValueError("X must hold numbers from -1 to 1.")
@@ -79,14 +98,28 @@ class BoundedSums(Mechanism):
         return np.stack([np.rint(part * _GRID).astype(np.int64).sum(axis=0) for part in (X, np.square(X))])
 
     def log_likelihood_ratio(self, y: np.ndarray, x: np.ndarray, x_prime: np.ndarray) -> np.ndarray:
-        """Compute ``log p(y | x) - log p(y | x_prime)`` of one release, exactly; x and x_prime are data sets."""
+        """Compute ``log p(y | x) - log p(y | x_prime)`` of one release, exactly; x and x_prime are data sets.
+
+        Parameters
+        ----------
+        y : ndarray of shape (2, n_features)
+            Released sums, and sums of squares.
+        x, x_prime : ndarray of shape (n_samples, n_features)
+            Two data sets with values in [-1, 1].
+        """
         if self.scale == 0:
             return np.array([0.0 if np.array_equal(self._sums(x), self._sums(x_prime)) else np.inf])
         away, away_prime = (np.abs(np.rint(y * _GRID) - self._sums(data)).sum() for data in (x, x_prime))
         return np.array([(away_prime - away) / self.scale])
 
     def worst_case_pairs(self, stream: RandomStream | None = None) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Return data sets of one record: the squares move most from 0 to 1, the sums from -1 to 1."""
+        """Return data sets of one record: the squares move most from 0 to 1, the sums from -1 to 1.
+
+        Parameters
+        ----------
+        stream : RandomStream or None, default=None
+            Not needed: the pairs are always the same.
+        """
         ones = np.ones((1, self.n_features))
         last = np.zeros((1, self.n_features))
         last[0, -1] = 1.0

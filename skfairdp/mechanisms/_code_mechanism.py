@@ -39,6 +39,15 @@ class CodeMechanism(Mechanism):
         Least and largest weight of each code.
     epsilon : float
         The largest ``ln(ceilings[c] / floors[c])``, the exact worst case, rounded up to a float.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfairdp.mechanisms import code_mechanism
+    >>> from skfairdp.random import random_stream
+    >>> mechanism = code_mechanism(4, 30.0)
+    >>> mechanism.release(np.eye(4), random_stream(0))  # at such an epsilon the named code nearly always leaves
+    array([0, 1, 2, 3])
     """
 
     floors: tuple[int, ...]
@@ -62,7 +71,13 @@ class CodeMechanism(Mechanism):
         return _TOTAL - sum(self.floors)
 
     def check(self, s: np.ndarray) -> None:
-        """Check the shape; values cannot fail."""
+        """Check the shape; values cannot fail.
+
+        Parameters
+        ----------
+        s : ndarray of shape (n_samples, n_codes)
+            How strongly each record names each code.
+        """
         check_columns(s, self.n_codes)
 
     def release(self, s: np.ndarray, stream: RandomStream) -> np.ndarray:
@@ -137,7 +152,13 @@ class CodeMechanism(Mechanism):
             return np.log(given.astype(np.float64) + np.array(self.floors, dtype=np.float64))
 
     def worst_case_pairs(self, stream: RandomStream | None = None) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Return records that name different codes for certain: the first and the last one, and two at random."""
+        """Return records that name different codes for certain: the first and the last one, and two at random.
+
+        Parameters
+        ----------
+        stream : RandomStream or None, default=None
+            Draws the random ones among the pairs; without it they are always the same.
+        """
         named = [c for c in range(self.n_codes) if self.ceilings[c] > 0]
         pairs = [(named[0], named[-1])]
         if len(named) > 2:

@@ -183,6 +183,14 @@ class FixedPointBits(Mechanism):
         The name of the protocol, for the receipt.
     published_epsilon : float or None
         What a paper claims for these probabilities.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfairdp.mechanisms import FixedPointBits, sue_mechanism
+    >>> mechanism = FixedPointBits(np.zeros(1), np.ones(1), 2, 3, "offset", sue_mechanism(4.0, 5))
+    >>> mechanism.epsilon, mechanism.decode(mechanism.encode(np.array([[0.5]])))
+    (4.0, array([[0.5625]]))
     """
 
     mean: np.ndarray
@@ -215,19 +223,37 @@ class FixedPointBits(Mechanism):
         return math.inf if self.bit_mechanism is None else self.bit_mechanism.epsilon
 
     def check(self, X: np.ndarray) -> None:
-        """Check the number of columns and that values are numbers: a nan has no bits."""
+        """Check the number of columns and that values are numbers: a nan has no bits.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_samples, n_features)
+            The rows.
+        """
         check_columns(X, self.n_features)
         if not np.isfinite(X).all():
             raise ValueError("X must hold finite numbers; got nan or infinity.")
 
     def encode(self, X: np.ndarray) -> np.ndarray:
-        """Return the clean bits of each row."""
+        """Return the clean bits of each row.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_samples, n_features)
+            The rows.
+        """
         with np.errstate(over="ignore"):  # what overflows saturates
             values = (X - self.mean) / self.scale
         return encode_bits(values, self.n_integer_bits, self.n_fraction_bits, bit_format=self.bit_format)
 
     def decode(self, bits: np.ndarray) -> np.ndarray:
-        """Return the values that bits, or estimates of them, stand for."""
+        """Return the values that bits, or estimates of them, stand for.
+
+        Parameters
+        ----------
+        bits : ndarray of shape (n_samples, n_features * n_bits)
+            Zeros and ones, or numbers between them.
+        """
         values = decode_bits(bits, self.n_integer_bits, self.n_fraction_bits, bit_format=self.bit_format)
         return values * self.scale + self.mean
 
@@ -272,7 +298,13 @@ class FixedPointBits(Mechanism):
         return ratio(y, self.encode(x), self.encode(x_prime))
 
     def worst_case_pairs(self, stream: RandomStream | None = None) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Return records that differ in every bit, and records that differ in one feature alone."""
+        """Return records that differ in every bit, and records that differ in one feature alone.
+
+        Parameters
+        ----------
+        stream : RandomStream or None, default=None
+            Draws the random ones among the pairs; without it they are always the same.
+        """
         randomise = self.bit_mechanism
         worst = np.ones(self.n_features * self.n_bits, np.uint8) if randomise is None else randomise.worst_bits()
         return [self._records(*pair) for pair in pairs_of_bits(worst, self.n_bits, stream)]

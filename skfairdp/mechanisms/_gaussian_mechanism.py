@@ -126,6 +126,16 @@ class GaussianNoise:
         The scale of the table.
     factor, levels : int
         The sum is ``X_1`` for one level, and ``factor * (sum of one level less) + X`` for more.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfairdp.mechanisms import GaussianNoise
+    >>> from skfairdp.random import random_stream
+    >>> noise, out = GaussianNoise(100.0), np.empty(100_000)
+    >>> noise.fill(out, random_stream(0))
+    >>> round(noise.scale), round(out.std())
+    (100, 100)
     """
 
     table_scale: float
@@ -139,7 +149,13 @@ class GaussianNoise:
 
     @classmethod
     def by_levels(cls, scale: float) -> "GaussianNoise":
-        """Choose the least number of levels of the largest factor whose scale is at least ``scale``."""
+        """Choose the least number of levels of the largest factor whose scale is at least ``scale``.
+
+        Parameters
+        ----------
+        scale : float
+            The least standard deviation.
+        """
         levels = 2
         while TABLE_SCALE * scale_of_level_sum(_FACTOR, levels) < scale:
             levels += 1
@@ -147,14 +163,28 @@ class GaussianNoise:
 
     @classmethod
     def at_least(cls, scale: float) -> "GaussianNoise":
-        """Choose the least sum over the largest table whose scale is at least ``scale``, and above ``TABLE_SCALE``."""
+        """Choose the least sum over the largest table whose scale is at least ``scale``, and above ``TABLE_SCALE``.
+
+        Parameters
+        ----------
+        scale : float
+            The least standard deviation.
+        """
         levels, factor = cls.by_levels(scale).levels, 2
         while TABLE_SCALE * scale_of_level_sum(factor, levels) < scale:
             factor += 1
         return cls(TABLE_SCALE, factor, levels)
 
     def fill(self, out: np.ndarray, stream: RandomStream) -> None:
-        """Fill a contiguous one-dimensional int64 or float64 array with independent noise."""
+        """Fill a contiguous one-dimensional int64 or float64 array with independent noise.
+
+        Parameters
+        ----------
+        out : ndarray of shape (n,)
+            What is overwritten.
+        stream : RandomStream
+            Where the random bits come from.
+        """
         table = gaussian_table(self.table_scale)
         for start in range(0, out.size, BLOCK):
             part = out[start : start + BLOCK]
@@ -286,6 +316,13 @@ class GaussianMechanism(RowNoise):
         The integer noise.
     sampling_error : float
         Bound on the total variation between the noise of a row and that of ``mu``, where sums of tables are used.
+
+    Examples
+    --------
+    >>> from skfairdp.mechanisms import gaussian_mechanism
+    >>> receipt = gaussian_mechanism(8.0, 1e-5, 64).guarantee()
+    >>> receipt.epsilon, receipt.delta
+    (8.0, 1e-05)
     """
 
     epsilon: float

@@ -257,6 +257,13 @@ class LaplaceMechanism(RowNoise):
         The scale of the integer noise.
     published_epsilon : float or None
         What a paper claims for this noise, where that is less.
+
+    Examples
+    --------
+    >>> from skfairdp.mechanisms import laplace_mechanism
+    >>> mechanism = laplace_mechanism(8.0, "l2", 4, calibration="published")
+    >>> mechanism.published_epsilon, mechanism.epsilon  # what the paper claims, and what its noise costs
+    (8.0, 16.0)
     """
 
     epsilon: float

@@ -59,21 +59,46 @@ class Mechanism(ABC):
 
     @abstractmethod
     def check(self, X: Any) -> None:
-        """Raise if ``X`` cannot be released. The price is paid after this, so nothing may fail any more."""
+        """Raise if ``X`` cannot be released. The price is paid after this, so nothing may fail any more.
+
+        Parameters
+        ----------
+        X : object
+            What is to be released, mostly one record a row.
+        """
 
     @abstractmethod
     def release(self, X: Any, stream: RandomStream) -> Any:
-        """Draw one release of each record, with fresh and independent noise."""
+        """Draw one release of each record, with fresh and independent noise.
+
+        Parameters
+        ----------
+        X : object
+            What is to be released, mostly one record a row.
+        stream : RandomStream
+            Where the random bits come from.
+        """
 
     @abstractmethod
     def log_likelihood_ratio(self, y: Any, x: Any, x_prime: Any) -> np.ndarray:
-        """Compute ``log p(y | x) - log p(y | x_prime)``, the score that an auditor separates two records by."""
+        """Compute ``log p(y | x) - log p(y | x_prime)``, the score that an auditor separates two records by.
+
+        Parameters
+        ----------
+        y : object
+            Released values.
+        x, x_prime : object
+            Two inputs.
+        """
 
     @abstractmethod
     def worst_case_pairs(self, stream: RandomStream | None = None) -> list[tuple[np.ndarray, np.ndarray]]:
         """Return pairs of inputs that lose as much as inputs can, in different directions, the worst first.
 
-        ``stream`` draws the random ones among them; without it they are always the same.
+        Parameters
+        ----------
+        stream : RandomStream or None, default=None
+            Draws the random ones among the pairs; without it they are always the same.
         """
 
 
@@ -85,6 +110,12 @@ class OpenMechanism(Mechanism):
     ----------
     n_features : int
         The number of columns.
+
+    Examples
+    --------
+    >>> from skfairdp.mechanisms import OpenMechanism
+    >>> OpenMechanism(3).guarantee().epsilon
+    inf
     """
 
     n_features: int
@@ -92,19 +123,47 @@ class OpenMechanism(Mechanism):
     epsilon = np.inf
 
     def check(self, X: np.ndarray) -> None:
-        """Check the number of columns."""
+        """Check the number of columns.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_samples, n_features)
+            The rows.
+        """
         check_columns(X, self.n_features)
 
     def release(self, X: np.ndarray, stream: RandomStream) -> np.ndarray:
-        """Return the rows in double precision."""
+        """Return the rows in double precision.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_samples, n_features)
+            The rows.
+        stream : RandomStream
+            Not needed: nothing is drawn.
+        """
         return X.astype(np.float64)
 
     def log_likelihood_ratio(self, y: np.ndarray, x: np.ndarray, x_prime: np.ndarray) -> np.ndarray:
-        """Compute the ratio: infinite unless the two records are equal."""
+        """Compute the ratio: infinite unless the two records are equal.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n_samples, n_features)
+            Released rows.
+        x, x_prime : ndarray of shape (n_features,)
+            Two records.
+        """
         return equality_ratio(y, x, x_prime)
 
     def worst_case_pairs(self, stream: RandomStream | None = None) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Return any two rows."""
+        """Return any two rows.
+
+        Parameters
+        ----------
+        stream : RandomStream or None, default=None
+            Not needed: the pairs are always the same.
+        """
         return [(np.ones(self.n_features), -np.ones(self.n_features))]
 
 

@@ -55,7 +55,13 @@ class RowNoise(Mechanism):
         """Compute the log density of each row of noise, up to a constant."""
 
     def check(self, X: Any) -> None:
-        """Check the shape. Values cannot fail: a row with a nan or an infinity is treated as the zero vector."""
+        """Check the shape. Values cannot fail: a row with a nan or an infinity is treated as the zero vector.
+
+        Parameters
+        ----------
+        X : ndarray or sparse matrix of shape (n_samples, n_features)
+            The rows.
+        """
         check_columns(X, self.n_features)
 
     def release(self, X: Any, stream: RandomStream) -> np.ndarray:
@@ -109,7 +115,13 @@ class RowNoise(Mechanism):
         return self._log_density(y - centres[0]) - self._log_density(y - centres[1])
 
     def worst_case_pairs(self, stream: RandomStream | None = None) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Return records whose normalised rows are as far apart as the normalisation allows."""
+        """Return records whose normalised rows are as far apart as the normalisation allows.
+
+        Parameters
+        ----------
+        stream : RandomStream or None, default=None
+            Draws the random ones among the pairs; without it they are always the same.
+        """
         return farthest_pairs(self.norm, self.n_features, noise=self.name, clip_norm=self.clip_norm, stream=stream)
 
 

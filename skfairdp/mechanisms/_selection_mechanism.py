@@ -42,6 +42,15 @@ class SelectionMechanism(Mechanism):
         The distribution of the number of trials; the number itself is told to nobody.
     budget : TrialBudget
         What each trial may spend, its score included.
+
+    Examples
+    --------
+    >>> from skfairdp.mechanisms import selection_mechanism
+    >>> from skfairdp.random import random_stream
+    >>> mechanism = selection_mechanism(1.0, 0.0, expected_trials=1000.0)
+    >>> best, _ = mechanism.release(lambda stream: (stream.seed() % 10, None), random_stream(0))
+    >>> best
+    9
     """
 
     epsilon: float
@@ -56,11 +65,23 @@ class SelectionMechanism(Mechanism):
         return ReleaseEvent(self.epsilon, self.delta)
 
     def guarantee(self, **words: Any) -> PrivacyGuarantee:
-        """Write the receipt; neighbours differ in one record."""
+        """Write the receipt; neighbours differ in one record.
+
+        Parameters
+        ----------
+        **words : dict
+            Fields of the receipt, see :meth:`Mechanism.guarantee`.
+        """
         return super().guarantee(**{"neighbours": REPLACE_ONE_RECORD, **words})
 
     def check(self, trial: Trial) -> None:
-        """Check that there is something to run."""
+        """Check that there is something to run.
+
+        Parameters
+        ----------
+        trial : callable
+            What :meth:`release` runs.
+        """
         if not callable(trial):
             raise TypeError(f"trial must be a function that takes a stream; got {trial!r}.")
 
@@ -104,13 +125,26 @@ class SelectionMechanism(Mechanism):
         return np.diff(self.trials.generating_function(reached))
 
     def log_likelihood_ratio(self, y: Any, x: Any, x_prime: Any) -> np.ndarray:
-        """Compute ``log p(y | x) - log p(y | x_prime)`` for outcomes y of finite trials x and x_prime."""
+        """Compute ``log p(y | x) - log p(y | x_prime)`` for outcomes y of finite trials x and x_prime.
+
+        Parameters
+        ----------
+        y : int or ndarray of int
+            Outcomes, as positions in the trials.
+        x, x_prime : array-like of shape (n_outcomes,)
+            Two finite trials, see :meth:`probabilities`.
+        """
         return np.log(self.probabilities(x)[y]) - np.log(self.probabilities(x_prime)[y])
 
     def worst_case_pairs(self, stream: RandomStream | None = None) -> list[tuple[np.ndarray, np.ndarray]]:
         """Return finite trials of the pure budget, the middle outcome of which loses nearly all of epsilon.
 
         It is rare. So are better ones, and how rare they are differs as much as the budget allows.
+
+        Parameters
+        ----------
+        stream : RandomStream or None, default=None
+            Not needed: the pairs are always the same.
         """
         grow = math.exp(self.budget.epsilon)
         pairs = []

@@ -381,6 +381,16 @@ class VoteMechanism(Mechanism):
         Of :func:`~skfairdp.mechanisms.noisy_votes`.
     threshold, threshold_noise_scale : float
         Of the confident aggregation.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfairdp.mechanisms import vote_mechanism
+    >>> from skfairdp.random import random_stream
+    >>> budget = {"epsilon": 8.0, "delta": 1e-5, "noise_scale": None}
+    >>> mechanism = vote_mechanism("hard", **budget, n_asked=2, n_answered=2, n_classes=2, n_voting=100)
+    >>> mechanism.release(np.array([[95, 5], [10, 90]]), random_stream(0))
+    (array([0, 1]), array([0, 1]))
     """
 
     labels: str
@@ -409,7 +419,13 @@ class VoteMechanism(Mechanism):
         return ReleaseEvent(self.epsilon, self.delta, gaussian_mu=self.mu)
 
     def guarantee(self, **words: Any) -> PrivacyGuarantee:
-        """Write the receipt; ``does_not_cover`` adds to what no vote covers."""
+        """Write the receipt; ``does_not_cover`` adds to what no vote covers.
+
+        Parameters
+        ----------
+        **words : dict
+            Fields of the receipt, see :meth:`Mechanism.guarantee`.
+        """
         more = words.pop("does_not_cover", ())
         scope = {
             "neighbours": REPLACE_ONE,
@@ -420,7 +436,13 @@ class VoteMechanism(Mechanism):
         return super().guarantee(**{**scope, **words})
 
     def check(self, votes: np.ndarray) -> None:
-        """Check that these are votes on no more queries than were paid for."""
+        """Check that these are votes on no more queries than were paid for.
+
+        Parameters
+        ----------
+        votes : ndarray of shape (n_queries, n_classes)
+            How many teachers vote for each class.
+        """
         check_votes(votes, whole=True)
         if votes.shape[1] != self.n_classes or len(votes) > self.n_asked:
             raise ValueError(
@@ -499,7 +521,13 @@ class VoteMechanism(Mechanism):
         return np.where(passed, log_ndtr(above), log_ndtr(-above))
 
     def worst_case_pairs(self, stream: RandomStream | None = None) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Return votes that differ by one teacher on every query: nearly tied votes, and unanimous ones."""
+        """Return votes that differ by one teacher on every query: nearly tied votes, and unanimous ones.
+
+        Parameters
+        ----------
+        stream : RandomStream or None, default=None
+            Not needed: the pairs are always the same.
+        """
         if self.n_classes == 1:
             raise ValueError("with one class there is no other vote that a teacher could give.")
         pairs = []

@@ -252,6 +252,12 @@ class SensitivityBounds:
         where it is loose by a factor of 2, and not for the sum that the paper's Equation 1 prints.
     published_second : float or None
         Corollary 2 as printed, which squares the bound on the mean and so loses the variance: it does not hold.
+
+    Examples
+    --------
+    >>> from skfairdp.metrics import SensitivityBounds
+    >>> SensitivityBounds(first=0.5, second=0.3, triangle=0.6).first
+    0.5
     """
 
     first: float

@@ -28,6 +28,13 @@ class Metric:
         Larger is better; nan where it is not a finite number.
     negated : bool
         Whether the score is the negative of what a person reads.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfairdp.model_selection import Metric
+    >>> int(Metric("tpr_gap", np.array([-0.1, -0.02]), negated=True).score.argmax())
+    1
     """
 
     name: str

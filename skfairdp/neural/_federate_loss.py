@@ -46,6 +46,13 @@ def make_classification_loss(criterion: Any, params: dict[str, Any]) -> nn.Modul
     -------
     torch.nn.Module or None
         None for plain cross-entropy, which the module's log-probabilities give without another step.
+
+    Examples
+    --------
+    >>> from torch import nn
+    >>> from skfairdp.neural import make_classification_loss
+    >>> make_classification_loss(nn.NLLLoss, {}).reduction
+    'none'
     """
     if isinstance(criterion, str):
         return nn.CrossEntropyLoss(**{**params, "reduction": "none"}) if params else None
@@ -96,6 +103,14 @@ def expected_gap(
     -------
     Tensor
         A scalar in [0, 1]; conditions in which fewer than two groups occur do not count.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from skfairdp.neural import expected_gap
+    >>> p = torch.tensor([[0.1, 0.9], [0.6, 0.4]])  # the second class is answered with probability 0.9 and 0.4
+    >>> round(float(expected_gap(p, torch.tensor([1, 1]), torch.tensor([0, 1]), 2, "equal_opportunity")), 6)
+    0.5
     """
     n_classes = p.shape[1]
     classes = [1] if n_classes == 2 else list(range(n_classes))
@@ -159,6 +174,12 @@ class FederateLoss(nn.Module):
         Whether validation rows of a code channel are also judged by the head's loss; see ``selection_loss``.
     classification : torch.nn.Module or None
         Log-probabilities and class indices to one loss per row; None is cross-entropy.
+
+    Examples
+    --------
+    >>> from skfairdp.neural import FederateLoss
+    >>> FederateLoss(n_groups=(2,), fairness_penalty=1.0).fairness
+    'equal_opportunity'
     """
 
     def __init__(
@@ -182,7 +203,15 @@ class FederateLoss(nn.Module):
         self.parts: dict[str, torch.Tensor] = {}
 
     def forward(self, outputs: Outputs, targets: Targets) -> torch.Tensor:
-        """Return the loss to go down on; ``parts`` keeps its pieces for the history."""
+        """Return the loss to go down on; ``parts`` keeps its pieces for the history.
+
+        Parameters
+        ----------
+        outputs : Outputs
+            What :class:`FederateModule` returned.
+        targets : Targets
+            Classes, and groups and weights where there are any.
+        """
         loss = self._classifier_loss(outputs, targets)
         self.parts = {"classifier_loss": loss.detach()}
         if outputs.belief_log_p is not None:

@@ -26,16 +26,36 @@ _LEAST_BELIEF = 1e-12
 
 
 class OpenChannel(nn.Module):
-    """No channel at all (epsilon is infinite): the encoder's output passes as it is."""
+    """No channel at all (epsilon is infinite): the encoder's output passes as it is.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from skfairdp.neural import OpenChannel
+    >>> OpenChannel()(torch.ones(1, 2))
+    tensor([[1., 1.]])
+    """
 
     discrete = False
 
     def forward(self, u: torch.Tensor) -> torch.Tensor:
-        """Return ``u``."""
+        """Return ``u``.
+
+        Parameters
+        ----------
+        u : Tensor of shape (n_samples, n_outputs)
+            The encoder's output.
+        """
         return u
 
     def values(self, u: np.ndarray) -> np.ndarray:
-        """Return what the mechanism takes: the encoder's output."""
+        """Return what the mechanism takes: the encoder's output.
+
+        Parameters
+        ----------
+        u : ndarray of shape (n_samples, n_outputs)
+            The encoder's output.
+        """
         return u
 
 
@@ -46,6 +66,14 @@ class LaplaceChannel(nn.Module):
     ----------
     mechanism : LaplaceMechanism
         What releases; its norm is L1 or L2.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from skfairdp.mechanisms import laplace_mechanism
+    >>> from skfairdp.neural import LaplaceChannel
+    >>> LaplaceChannel(laplace_mechanism(8.0, "l1", 4))(torch.ones(3, 4)).shape
+    torch.Size([3, 4])
     """
 
     discrete = False
@@ -55,7 +83,13 @@ class LaplaceChannel(nn.Module):
         self.norm, self.noise_scale = mechanism.norm, mechanism.noise_scale
 
     def forward(self, u: torch.Tensor) -> torch.Tensor:
-        """Normalise and perturb, with gradients."""
+        """Normalise and perturb, with gradients.
+
+        Parameters
+        ----------
+        u : Tensor of shape (n_samples, n_outputs)
+            The encoder's output.
+        """
         if u.shape[1] == 1:
             # A row of one number becomes its sign, which has no gradient: it borrows that of a soft sign.
             soft = torch.tanh(u)
@@ -65,7 +99,13 @@ class LaplaceChannel(nn.Module):
         return rows + self.noise_scale * laplace_like(rows)
 
     def values(self, u: np.ndarray) -> np.ndarray:
-        """Return what the mechanism takes: the encoder's output in double precision."""
+        """Return what the mechanism takes: the encoder's output in double precision.
+
+        Parameters
+        ----------
+        u : ndarray of shape (n_samples, n_outputs)
+            The encoder's output.
+        """
         return u.astype(np.float64)
 
 
@@ -97,6 +137,15 @@ class CodeChannel(nn.Module):
         What releases.
     n_classes : int
         Number of classes that the codebook speaks of.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from skfairdp.mechanisms import code_mechanism
+    >>> from skfairdp.neural import CodeChannel
+    >>> channel = CodeChannel(code_mechanism(2, 1.0986), n_classes=2)
+    >>> channel(torch.tensor([[3.0, -3.0]])).detach().numpy().round(2)  # 3 to 1, as the epsilon of ln 3 allows
+    array([[0.75, 0.25]], dtype=float32)
     """
 
     discrete = True
@@ -110,11 +159,23 @@ class CodeChannel(nn.Module):
         self.codebook = nn.Parameter(_FIRST_LOGIT * (codes % least == classes % least).float())
 
     def belief(self, u: torch.Tensor) -> torch.Tensor:
-        """What the device believes about the class, before any noise."""
+        """What the device believes about the class, before any noise.
+
+        Parameters
+        ----------
+        u : Tensor of shape (n_samples, n_outputs)
+            The encoder's output.
+        """
         return torch.softmax(u, dim=1) @ torch.softmax(self.codebook, dim=1)
 
     def choose(self, belief: torch.Tensor) -> torch.Tensor:
-        """The code that the device names."""
+        """The code that the device names.
+
+        Parameters
+        ----------
+        belief : Tensor of shape (n_samples, n_classes)
+            See :meth:`belief`.
+        """
         rows = torch.log_softmax(self.codebook, dim=1)
         fit = belief @ rows.T
         agrees = rows.argmax(dim=1)[None, :] == belief.argmax(dim=1)[:, None]
@@ -122,18 +183,36 @@ class CodeChannel(nn.Module):
         return torch.where(agrees | ~agrees.any(dim=1, keepdim=True), fit, -torch.inf).argmax(dim=1)
 
     def probabilities(self, s: torch.Tensor) -> torch.Tensor:
-        """Probability of each code, ``(1 + (e^epsilon - 1) s_c) / (K - 1 + e^epsilon)``."""
+        """Probability of each code, ``(1 + (e^epsilon - 1) s_c) / (K - 1 + e^epsilon)``.
+
+        Parameters
+        ----------
+        s : Tensor of shape (n_samples, n_codes)
+            How strongly each record names each code.
+        """
         return (self._low + (1.0 - self._low) * s) / (1.0 + (s.shape[1] - 1) * self._low)
 
     def forward(self, u: torch.Tensor) -> torch.Tensor:
-        """Exact probabilities of releasing each code; their gradient is that of soft codes, softmax(u)."""
+        """Exact probabilities of releasing each code; their gradient is that of soft codes, softmax(u).
+
+        Parameters
+        ----------
+        u : Tensor of shape (n_samples, n_outputs)
+            The encoder's output.
+        """
         soft = torch.softmax(u, dim=1)
         with torch.no_grad():
             named = nn.functional.one_hot(self.choose(self.belief(u)), u.shape[1]).to(u.dtype)
         return self.probabilities(named + (soft - soft.detach()))
 
     def values(self, u: np.ndarray) -> np.ndarray:
-        """Return what the mechanism takes: the named code as a one-hot row; a row with a nan names none."""
+        """Return what the mechanism takes: the named code as a one-hot row; a row with a nan names none.
+
+        Parameters
+        ----------
+        u : ndarray of shape (n_samples, n_outputs)
+            The encoder's output.
+        """
         with torch.no_grad():
             named = self.choose(self.belief(torch.tensor(u, device=self.codebook.device))).cpu().numpy()
         return np.where(np.isfinite(u).all(axis=1, keepdims=True), np.eye(u.shape[1])[named], np.nan)
@@ -170,6 +249,15 @@ def reverse_gradient(x: torch.Tensor, weight: float) -> torch.Tensor:
     Returns
     -------
     Tensor
+
+    Examples
+    --------
+    >>> import torch
+    >>> from skfairdp.neural import reverse_gradient
+    >>> x = torch.tensor([1.0], requires_grad=True)
+    >>> reverse_gradient(x, 0.5).sum().backward()
+    >>> x.grad
+    tensor([-0.5000])
     """
     return _Reversal.apply(x, weight)
 
@@ -231,6 +319,14 @@ class FederateModule(nn.Module):
         Whether the loss looks at decisions, which cost time.
     sharpness : float
         How steep the gradient of a decision is taken to be around the boundary between two classes.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from skfairdp.neural import FederateModule, OpenChannel, mlp
+    >>> module = FederateModule(mlp(5, (), 3), OpenChannel(), mlp(3, (), 2))
+    >>> module(torch.ones(4, 5)).answer.shape
+    torch.Size([4, 2])
     """
 
     encoder: Any
@@ -256,13 +352,25 @@ class FederateModule(nn.Module):
         self.sharpness = sharpness
 
     def train(self, mode: bool = True) -> "FederateModule":
-        """Switch to training or evaluation; skorch asks for it before every batch, when it mostly is so already."""
+        """Switch to training or evaluation; skorch asks for it before every batch, when it mostly is so already.
+
+        Parameters
+        ----------
+        mode : bool, default=True
+            Training, or evaluation.
+        """
         if any(module.training != mode for module in self.modules()):
             super().train(mode)
         return self
 
     def forward(self, x: torch.Tensor) -> Outputs:
-        """Run a batch through every branch."""
+        """Run a batch through every branch.
+
+        Parameters
+        ----------
+        x : Tensor
+            A batch, as the encoder takes it.
+        """
         u = self.encoder(x)
         return self._through_codes(u) if self.channel.discrete else self._through_noise(u)
 
@@ -410,5 +518,19 @@ def make_federate_module(
 
 
 def adversary_columns(n_groups: Sequence[int], n_adversaries: int) -> tuple[int, ...]:
-    """Say which sensitive column each adversary attacks."""
+    """Say which sensitive column each adversary attacks.
+
+    Parameters
+    ----------
+    n_groups : sequence of int
+        Groups of each sensitive column.
+    n_adversaries : int
+        Adversaries of each column.
+
+    Examples
+    --------
+    >>> from skfairdp.neural import adversary_columns
+    >>> adversary_columns((2, 5), 4)
+    (0, 0, 0, 0, 1, 1, 1, 1)
+    """
     return tuple(column for column in range(len(n_groups)) for _ in range(n_adversaries))

@@ -206,6 +206,13 @@ class AdversarySchedule(Callback):
     schedule : {"sigmoid", "linear", "constant"}
         With p rising from 0 in the first epoch to 1 in the last, the share of the weight is
         ``2 / (1 + exp(-10 p)) - 1``, p, or 1.
+
+    Examples
+    --------
+    >>> from skfairdp.neural import AdversarySchedule
+    >>> schedule = AdversarySchedule(2.0)
+    >>> [round(schedule.share(progress), 2) for progress in (0.0, 0.1, 0.5, 1.0)]
+    [0.0, 0.46, 0.99, 1.0]
     """
 
     def __init__(self, weight: float, schedule: str = "sigmoid"):
@@ -213,17 +220,35 @@ class AdversarySchedule(Callback):
         self.schedule = schedule
 
     def share(self, progress: float) -> float:
-        """Share of the weight at a progress from 0 to 1."""
+        """Share of the weight at a progress from 0 to 1.
+
+        Parameters
+        ----------
+        progress : float
+            0 in the first epoch, 1 in the last.
+        """
         if self.schedule == "constant":
             return 1.0
         return progress if self.schedule == "linear" else 2.0 / (1.0 + math.exp(-10.0 * progress)) - 1.0
 
     def on_train_begin(self, net: Any, X: Any = None, y: Any = None, **kwargs: Any) -> None:
-        """Remember where a continued training starts."""
+        """Remember where a continued training starts.
+
+        Parameters
+        ----------
+        net, X, y, **kwargs : object
+            As skorch passes them.
+        """
         self.first_epoch_ = len(net.history)
 
     def on_epoch_begin(self, net: Any, dataset_train: Any = None, dataset_valid: Any = None, **kwargs: Any) -> None:
-        """Set the weight of this epoch."""
+        """Set the weight of this epoch.
+
+        Parameters
+        ----------
+        net, dataset_train, dataset_valid, **kwargs : object
+            As skorch passes them.
+        """
         epoch = len(net.history) - 1 - self.first_epoch_
         net.module_.reversal = self.weight * self.share(epoch / max(net.max_epochs - 1, 1))
         net.history.record("adversary_weight", net.module_.reversal)
@@ -253,6 +278,17 @@ class FederateNet(NeuralNetClassifier):
     training. That noise is torch's, in floating point: it carries no guarantee, writes no receipt and is charged to no
     ledger. They are for looking at a training; values leave through the estimator that holds the net. Whoever holds a
     net also holds its encoder, and can compute clean encodings.
+
+    Examples
+    --------
+    >>> from skfairdp import FederateClassifier
+    >>> from skfairdp.datasets import make_biased_classification
+    >>> from skfairdp.neural import FederateNet
+    >>> data = make_biased_classification(200, random_state=0)
+    >>> model = FederateClassifier(max_epochs=1, random_state=0)
+    >>> model = model.fit(data.data, data.target, sensitive_features=data.sensitive_features)
+    >>> isinstance(model.net_, FederateNet)
+    True
     """
 
     def __init__(
@@ -302,22 +338,54 @@ class FederateNet(NeuralNetClassifier):
         return callbacks
 
     def on_epoch_begin(self, net: Any, dataset_train: Any = None, dataset_valid: Any = None, **kwargs: Any) -> None:
-        """Note that an epoch is under way: an interrupt in it comes from a person."""
+        """Note that an epoch is under way: an interrupt in it comes from a person.
+
+        Parameters
+        ----------
+        net, dataset_train, dataset_valid, **kwargs : object
+            As skorch passes them.
+        """
         super().on_epoch_begin(net, dataset_train=dataset_train, dataset_valid=dataset_valid, **kwargs)
         self.interrupted_ = True
 
     def on_epoch_end(self, net: Any, dataset_train: Any = None, dataset_valid: Any = None, **kwargs: Any) -> None:
-        """Note that the epoch is whole: callbacks end a training by an interrupt after this."""
+        """Note that the epoch is whole: callbacks end a training by an interrupt after this.
+
+        Parameters
+        ----------
+        net, dataset_train, dataset_valid, **kwargs : object
+            As skorch passes them.
+        """
         super().on_epoch_end(net, dataset_train=dataset_train, dataset_valid=dataset_valid, **kwargs)
         self.interrupted_ = False
 
     def infer(self, x: Any, **fit_params: Any) -> Outputs:
-        """Run a batch through every branch of the module; for training, as the outputs hold clean values too."""
+        """Run a batch through every branch of the module; for training, as the outputs hold clean values too.
+
+        Parameters
+        ----------
+        x : Tensor or mapping
+            The rows, or a mapping that holds them as ``x``.
+        **fit_params : dict
+            As skorch passes them.
+        """
         rows = x["x"] if isinstance(x, Mapping) else x
         return self.module_(to_tensor(rows, device=self.device), **fit_params)
 
     def get_loss(self, y_pred: Outputs, y_true: Any, X: Any = None, training: bool = False) -> torch.Tensor:
-        """Loss of a batch; in validation without the adversary, whose success or failure is no reason to stop."""
+        """Loss of a batch; in validation without the adversary, whose success or failure is no reason to stop.
+
+        Parameters
+        ----------
+        y_pred : Outputs
+            What :meth:`infer` returned.
+        y_true : Tensor or ndarray of shape (n_samples,)
+            Indices of the classes.
+        X : mapping or None, default=None
+            Holds ``groups`` and ``weight`` of the rows, where there are any.
+        training : bool, default=False
+            Whether the net is being trained.
+        """
         beside = X if isinstance(X, Mapping) else {}
         groups, weight = (
             None if values is None else to_tensor(values, device=self.device)
@@ -332,7 +400,15 @@ class FederateNet(NeuralNetClassifier):
         return loss
 
     def evaluation_step(self, batch: Any, training: bool = False) -> torch.Tensor:
-        """Log-probabilities of the classes from one noisy draw, without a guarantee; see the notes of the class."""
+        """Log-probabilities of the classes from one noisy draw, without a guarantee; see the notes of the class.
+
+        Parameters
+        ----------
+        batch : tuple
+            As skorch passes it.
+        training : bool, default=False
+            Whether layers such as dropout act as in training.
+        """
         return super().evaluation_step(batch, training=training).answer
 
 
@@ -445,7 +521,22 @@ def _continue_from(net: FederateNet, previous: FederateNet) -> None:
 
 
 def encode(encoder: nn.Module, x: Any) -> np.ndarray:
-    """The encoder's clean output, which must not leave the device."""
+    """The encoder's clean output, which must not leave the device.
+
+    Parameters
+    ----------
+    encoder : torch.nn.Module
+        Of a trained ``FederateModule``.
+    x : ndarray or CSR array of shape (n_samples, n_features)
+        Rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfairdp.neural import encode, mlp
+    >>> encode(mlp(3, (), 2), np.zeros((4, 3), dtype=np.float32)).shape
+    (4, 2)
+    """
     return _run(encoder, x)
 
 
@@ -462,6 +553,13 @@ def values_to_release(encoder: nn.Module, channel: Any, x: Any) -> np.ndarray:
     Returns
     -------
     ndarray of shape (n_samples, n_outputs)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfairdp.neural import OpenChannel, mlp, values_to_release
+    >>> values_to_release(mlp(5, (), 3), OpenChannel(), np.ones((4, 5), dtype=np.float32)).shape
+    (4, 3)
     """
     return channel.values(encode(encoder, x))
 
@@ -479,6 +577,14 @@ def noiseless_answers(module: Any, x: Any) -> np.ndarray:
     Returns
     -------
     ndarray of shape (n_samples,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfairdp.neural import FederateModule, OpenChannel, mlp, noiseless_answers
+    >>> module = FederateModule(mlp(5, (), 3), OpenChannel(), mlp(3, (), 2))
+    >>> noiseless_answers(module, np.ones((4, 5), dtype=np.float32)).shape
+    (4,)
     """
     values = values_to_release(module.encoder, module.channel, x)
     if isinstance(module.channel, LaplaceChannel):
@@ -489,7 +595,22 @@ def noiseless_answers(module: Any, x: Any) -> np.ndarray:
 
 
 def class_probabilities(head: nn.Module, released: np.ndarray) -> np.ndarray:
-    """Class probabilities of released rows; post-processing, which costs nothing."""
+    """Class probabilities of released rows; post-processing, which costs nothing.
+
+    Parameters
+    ----------
+    head : torch.nn.Module
+        Of a trained ``FederateModule``.
+    released : ndarray of shape (n_samples, n_components)
+        What the channel released.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfairdp.neural import class_probabilities, mlp
+    >>> class_probabilities(mlp(3, (), 2), np.zeros((4, 3))).sum(axis=1).round(6)
+    array([1., 1., 1., 1.])
+    """
     logits = _run(head, released.astype(np.float32)).astype(np.float64)
     p = np.exp(logits - logits.max(axis=1, keepdims=True))
     return p / p.sum(axis=1, keepdims=True)

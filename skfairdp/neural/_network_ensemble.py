@@ -27,7 +27,24 @@ _EPOCHS_DRAWN = 16
 
 @dataclass(frozen=True)
 class NetworkEnsemble:
-    """Trained members: weights and biases of each layer, batched along the first axis, in float32."""
+    """Trained members: weights and biases of each layer, batched along the first axis, in float32.
+
+    Parameters
+    ----------
+    weights : tuple of ndarray of shape (n_members, n_inputs, n_outputs)
+        One for each layer.
+    biases : tuple of ndarray of shape (n_members, 1, n_outputs)
+        One for each layer.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfairdp.neural import NetworkEnsemble
+    >>> weights = np.array([[[1.0, -1.0]], [[-1.0, 1.0]]], np.float32)
+    >>> ensemble = NetworkEnsemble((weights,), (np.zeros((2, 1, 2), np.float32),))
+    >>> ensemble.n_members, ensemble.predict(np.array([[3.0]])).ravel()
+    (2, array([0, 1]))
+    """
 
     weights: tuple[np.ndarray, ...]
     biases: tuple[np.ndarray, ...]
@@ -38,7 +55,13 @@ class NetworkEnsemble:
         return len(self.weights[0])
 
     def logits(self, X: np.ndarray) -> np.ndarray:
-        """Compute the outputs of every member on shared rows; shape (n_members, n_samples, n_classes)."""
+        """Compute the outputs of every member on shared rows; shape (n_members, n_samples, n_classes).
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_samples, n_features)
+            The rows.
+        """
         layers = [(torch.from_numpy(w), torch.from_numpy(b)) for w, b in zip(self.weights, self.biases)]
         widest = max(w.shape[2] for w, _ in layers)
         rows = max(1, _PREDICT_ELEMENTS // (self.n_members * widest))
@@ -50,7 +73,13 @@ class NetworkEnsemble:
         return out
 
     def predict(self, X: np.ndarray) -> np.ndarray:
-        """Return the class that each member votes for; shape (n_members, n_samples)."""
+        """Return the class that each member votes for; shape (n_members, n_samples).
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_samples, n_features)
+            The rows.
+        """
         return self.logits(X).argmax(axis=2)
 
 
@@ -88,6 +117,20 @@ def train_ensemble(
     Returns
     -------
     NetworkEnsemble
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfairdp.neural import train_ensemble
+    >>> from skfairdp.random import random_stream
+    >>> X = np.random.default_rng(0).normal(size=(1, 200, 2)).astype(np.float32)
+    >>> targets = np.eye(2, dtype=np.float32)[(X[:, :, 0] > 0).astype(int)].repeat(3, axis=0)
+    >>> steps = {"max_epochs": 30, "batch_size": 32, "learning_rate": 0.05, "weight_decay": 0.0}
+    >>> members = train_ensemble(
+    ...     X, targets, np.ones((3, 200), bool), hidden_sizes=(), **steps, stream=random_stream(0)
+    ... )
+    >>> bool((members.predict(X[0]) == (X[0, :, 0] > 0)).mean() > 0.9)
+    True
     """
     n_members, n_rows, n_classes = targets.shape
     rows = torch.from_numpy(np.ascontiguousarray(X, dtype=np.float32))

@@ -26,6 +26,12 @@ def mlp(n_inputs: int, hidden_sizes: Sequence[int], n_outputs: int, dropout: flo
     Returns
     -------
     torch.nn.Sequential
+
+    Examples
+    --------
+    >>> from skfairdp.neural import mlp
+    >>> [layer.out_features for layer in mlp(8, (16,), 2) if hasattr(layer, "out_features")]
+    [16, 2]
     """
     layers: list[nn.Module] = []
     for width in hidden_sizes:
@@ -107,6 +113,13 @@ class BagOfEmbeddings(nn.Module):
         Where word vectors start from; nan rows are drawn like those without vectors.
     freeze : bool
         Keep the given vectors as they are.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from skfairdp.neural import BagOfEmbeddings
+    >>> BagOfEmbeddings(n_words=100, embedding_size=8)(torch.tensor([[5, 7, 0], [0, 0, 0]])).shape
+    torch.Size([2, 8])
     """
 
     def __init__(
@@ -134,5 +147,11 @@ class BagOfEmbeddings(nn.Module):
             self.behind = nn.Sequential(mlp(embedding_size, hidden, width, dropout), nn.ReLU())
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
-        """Map ids of shape (n, length) to vectors; a document without known words gives the zero mean."""
+        """Map ids of shape (n, length) to vectors; a document without known words gives the zero mean.
+
+        Parameters
+        ----------
+        ids : Tensor of shape (n_samples, length)
+            Ids of words.
+        """
         return self.behind(self.bag(ids))

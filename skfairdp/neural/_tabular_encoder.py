@@ -83,6 +83,15 @@ def column_statistics(x: Any, y: np.ndarray, weight: np.ndarray | None = None) -
     Returns
     -------
     ColumnStatistics
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfairdp.neural import column_statistics
+    >>> x = np.random.default_rng(0).normal(size=(300, 3)).astype(np.float32)
+    >>> statistics = column_statistics(x, (x[:, 1] > 0).astype(int))
+    >>> int(statistics.relevance.argmax())
+    1
     """
     n_rows, n_features = x.shape
     share = np.full(n_rows, 1.0 / n_rows) if weight is None else weight / weight.sum()
@@ -189,6 +198,16 @@ class TabularEncoder(nn.Module):
     ----------
     .. [1] Y. Gorishniy, I. Rubachev, A. Babenko (2022). On embeddings for numerical features in tabular deep learning.
        NeurIPS.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import torch
+    >>> from skfairdp.neural import TabularEncoder, column_statistics
+    >>> x = np.random.default_rng(0).normal(size=(300, 3)).astype(np.float32)
+    >>> statistics = column_statistics(x, (x[:, 0] > 0).astype(int))
+    >>> TabularEncoder(statistics, (16,), n_outputs=2)(torch.from_numpy(x)).shape
+    torch.Size([300, 2])
     """
 
     mean: torch.Tensor
@@ -220,13 +239,25 @@ class TabularEncoder(nn.Module):
         self.hidden = mlp(n_inputs, hidden_sizes, n_outputs, dropout) if hidden_sizes else None
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Encode rows of shape (n, n_features)."""
+        """Encode rows of shape (n, n_features).
+
+        Parameters
+        ----------
+        x : Tensor of shape (n_samples, n_features)
+            The rows.
+        """
         inputs = self.inputs(x)
         out = self.linear(inputs)
         return out if self.hidden is None else out + self.hidden(inputs * self.relevance)
 
     def inputs(self, x: torch.Tensor) -> torch.Tensor:
-        """Return what the layers get: standardised columns, then pieces."""
+        """Return what the layers get: standardised columns, then pieces.
+
+        Parameters
+        ----------
+        x : Tensor of shape (n_samples, n_features)
+            The rows.
+        """
         columns = ((x - self.mean) * self.unit).clamp(-_LARGEST, _LARGEST)
         if len(self.piece_column):
             passed = ((x[:, self.piece_column] - self.piece_start) * self.piece_unit).clamp(0.0, 1.0)

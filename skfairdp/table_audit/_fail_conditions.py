@@ -71,6 +71,12 @@ class FailCondition:
         What it is compared with.
     method : str or None
         The row; None is the reference: the system that exists, the user's own model, or the best plain model.
+
+    Examples
+    --------
+    >>> from skfairdp.table_audit import FailCondition
+    >>> FailCondition.parse("fair trees: leakage > 0.7")
+    FailCondition(metric='leakage', sign='>', number=0.7, method='fair trees')
     """
 
     metric: str
@@ -80,7 +86,13 @@ class FailCondition:
 
     @classmethod
     def parse(cls, text: str) -> "FailCondition":
-        """Read a condition as it is written on the command line."""
+        """Read a condition as it is written on the command line.
+
+        Parameters
+        ----------
+        text : str
+            Such as ``tpr_gap > 0.05``.
+        """
         match = _FORM.fullmatch(text)
         try:
             number = float(match["number"]) if match else math.nan
@@ -116,6 +128,11 @@ class FailCondition:
         """Return the reason why the audit fails, or None if the condition does not hold.
 
         A figure that is undefined fails too: what cannot be checked must not pass.
+
+        Parameters
+        ----------
+        result : TableAudit
+            The audit.
         """
         table = result.table
         metric = check_choice(self.metric, [name for name in METRICS if name in table], "metric")
