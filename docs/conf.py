@@ -62,6 +62,7 @@ _TITLES = {
     "accounting": "What a release costs",
     "adversarial": "Private and fair classifiers",
     "epsilon_audit": "Attacking a guarantee",
+    "dask": "Tables that a cluster holds",
     "datasets": "Data",
     "ensemble": "Teacher ensembles",
     "exceptions": "Warnings and errors",

@@ -32,6 +32,7 @@ FLOORS = {
     "inspection": 4,
     "datasets": 4,
     "table_files": 4,
+    "dask": 5,
     "table_audit": 5,
     "cli": 5,
     "_cli_options": 5,
