@@ -15,6 +15,7 @@ FLOORS = {
     "exceptions": 0,
     "_sklearn": 0,
     "_process": 0,
+    "_parallel": 0,
     "random": 0,
     "_validation": 0,
     "_base": 0,

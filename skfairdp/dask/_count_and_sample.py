@@ -1,5 +1,6 @@
 """What is computed from all partitions without noise: count tables, and samples of rows for an attacker."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -50,26 +51,30 @@ def group_counts(
     0.5
     """
     dask = import_dask()
-    given = {"y_true": y_true, "y_pred": y_pred, "sensitive_features": sensitive_features}
-    if sample_weight is not None:
-        given["sample_weight"] = sample_weight
-    blocks = {name: blocks_of_collection(values) for name, values in given.items()}
-    for name, found in blocks.items():
-        if len(found) != len(blocks["y_true"]):
+    given = [y_true, y_pred, sensitive_features, *([] if sample_weight is None else [sample_weight])]
+    count, merge = partial(_count_block, labels), dask.delayed(_merge_counts, pure=False)
+    if all(hasattr(values, "map_partitions") for values in given):
+        from dask.dataframe import map_partitions  # columns of one file are read together
+
+        counted = list(map_partitions(count, *given, meta=("counts", object), enforce_metadata=False).to_delayed())
+    else:
+        blocks = [blocks_of_collection(values) for values in given]
+        if len({len(found) for found in blocks}) > 1:
             raise ValueError(
-                f"{name} must have the partitions of y_true: {len(blocks['y_true'])} expected, {len(found)} given. "
-                "Take all of them from one data frame, or call rechunk or repartition."
+                "y_true, y_pred, sensitive_features and sample_weight must have the same blocks; got "
+                f"{', '.join(str(len(found)) for found in blocks)} of them. Call rechunk first."
             )
-    count, merge = dask.delayed(_count_block, pure=False), dask.delayed(_merge_counts, pure=False)
-    counted = [count(labels, **dict(zip(blocks, parts))) for parts in zip(*blocks.values())]
+        counted = [dask.delayed(count, pure=False)(*parts) for parts in zip(*blocks)]
     while len(counted) > 1:
         counted = [merge(counted[i : i + _MERGED_AT_ONCE]) for i in range(0, len(counted), _MERGED_AT_ONCE)]
     return counted[0].compute()
 
 
-def _count_block(labels: Any, y_true: Any, **columns: Any) -> GroupCounts:
+def _count_block(labels: Any, y_true: Any, y_pred: Any, groups: Any, weight: Any = None) -> GroupCounts:
     counts = GroupCounts(labels)
-    return counts.update(y_true, **columns) if len(y_true) else counts  # filters leave empty partitions
+    if len(y_true):  # filters leave empty partitions
+        counts.update(y_true, y_pred, sensitive_features=groups, sample_weight=weight)
+    return counts
 
 
 def _merge_counts(parts: list[GroupCounts]) -> GroupCounts:

@@ -72,19 +72,19 @@ def release_to_parquet(
 
     Notes
     -----
-    **Privacy.** Dask computes a task again whenever it likes: when a worker is lost, when a result was dropped, at every
-    ``compute``. A privatizer in a lazy graph (``data.map_partitions(privatizer.transform)``) then draws new noise for the
-    same rows, and whoever sees two draws has two releases. Each is charged, so that the account stays right and the
-    budget is soon spent. Here the draw leaves the graph: a partition is drawn into a file that nobody publishes and gets
-    its name by a hard link, which fails if the name is taken. So each partition is published once, however often its task
-    runs, and what is computed from the folder later reads the same values for ever.
+    **Privacy.** Dask computes a task again whenever it likes: when a worker is lost, when a result was dropped, at
+    every ``compute``. A privatizer in a lazy graph (``data.map_partitions(privatizer.transform)``) then draws new
+    noise for the same rows, and whoever sees two draws has two releases. Each is charged, so that the account stays
+    right and the budget is soon spent. Here the draw leaves the graph: a partition is drawn into a file that nobody
+    publishes and gets its name by a hard link, which fails if the name is taken. So each partition is published once,
+    however often its task runs, and what is computed from the folder later reads the same values for ever.
 
     Every partition is computed twice. First all are checked and remembered by a digest; then the release is charged,
-    once, as each record is in one partition; then noise is drawn. A partition that has other rows, or another order, when
-    it is computed for the second time (a shuffle, a sample without a seed) is refused. Drafts of killed workers and the
-    digests lie in a hidden folder beside ``folder``, which only its owner can open and which is removed at the end. They
-    are as private as the rows. Noise comes from the operating system of each worker: no two partitions share it,
-    and there is no secret that a scheduler could leak.
+    once, as each record is in one partition; then noise is drawn. A partition that has other rows, or another order,
+    when it is computed for the second time (a shuffle, a sample without a seed) is refused. Drafts of killed workers
+    and the digests lie in a hidden folder beside ``folder``, which only its owner can open and which is removed at
+    the end. They are as private as the rows. Noise comes from the operating system of each worker: no two partitions
+    share it, and there is no secret that a scheduler could leak.
 
     Examples
     --------
@@ -122,7 +122,9 @@ def release_to_parquet(
         _begin(plan, contents, estimator)
     write = dask.delayed(write_partition, pure=False)
     shared = [dask.delayed(thing, traverse=False, pure=False) for thing in (estimator, plan)]
-    missing = [i for i in range(len(blocks)) if not (part_path(target, i).exists() and receipt_path(target, i).exists())]
+    missing = [
+        i for i in range(len(blocks)) if not (part_path(target, i).exists() and receipt_path(target, i).exists())
+    ]
     dask.compute(*(write(blocks[i], i, contents[i], *shared) for i in missing))
     _finish(plan, contents)
     return plan.guarantee, sum(content.n_rows for content in contents)
@@ -238,7 +240,9 @@ def _begun_before(plan: ReleasePlan, n_partitions: int) -> tuple[ReleasePlan, li
         terms["guarantee"] = PrivacyGuarantee.from_dict(terms["guarantee"]).with_seed(None)
     for name, value in now.items():
         if begun[name] != value:
-            raise ValueError(f"{plan.folder} was begun with {name}={begun[name]!r}, not {value!r}; nothing was released.")
+            raise ValueError(
+                f"{plan.folder} was begun with {name}={begun[name]!r}, not {value!r}; nothing was released."
+            )
     contents = [PartitionContent(**content) for content in json.loads(remembered.read_text())["contents"]]
     return replace(plan, release=begun["release"]), contents
 

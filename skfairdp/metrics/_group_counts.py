@@ -66,9 +66,7 @@ class GroupCounts:
         """The rows counted so far."""
         return sum(int(rows) for _, rows, _ in self._cells.values())
 
-    def update(
-        self, y_true: Any, y_pred: Any, *, sensitive_features: Any, sample_weight: Any = None
-    ) -> "GroupCounts":
+    def update(self, y_true: Any, y_pred: Any, *, sensitive_features: Any, sample_weight: Any = None) -> "GroupCounts":
         """Count another block of rows.
 
         Parameters
@@ -142,7 +140,7 @@ class GroupCounts:
         if self._names is None:
             raise ValueError("no row has been counted yet; call update or merge first.")
         try:
-            groups: tuple[Any, ...] = tuple(sorted(self._groups))  # type: ignore[type-var]
+            groups: tuple[Any, ...] = tuple(sorted(self._groups))
         except TypeError:  # labels of several kinds have no order
             groups = tuple(self._groups)
         classes = self._labels or union_of_labels([label for _, *pair in self._cells for label in pair])
@@ -152,10 +150,10 @@ class GroupCounts:
         sums = np.zeros((3, *shape), dtype=np.float64 if self._weighted else np.int64)
         for (group, true, predicted), values in self._cells.items():
             sums[:, places[0][group], places[1][true], places[1][predicted]] = values
-        about = (groups, self._names, classes)
-        if not self._weighted:
-            return GroupTable(sums[0], *about, rows=sums[0])
-        return GroupTable(sums[0], *about, rows=sums[1].astype(np.int64), squared=sums[2])
+        counts, about = sums[0], (groups, self._names, classes)
+        if not self._weighted:  # one and the same array, by which others see that there are no weights
+            return GroupTable(counts, *about, rows=counts)
+        return GroupTable(counts, *about, rows=sums[1].astype(np.int64), squared=sums[2])
 
     def rates(
         self,

@@ -57,9 +57,9 @@ def transform_in_blocks(estimator: Any, X: Any, out: Any, *, block_rows: int | N
 
     Notes
     -----
-    **Privacy.** Every row is in one block, and every block draws noise of its own, so that all blocks together cost each
-    row what one block does. The rows are read twice: they are checked to the last one, then the release is charged, and
-    then noise is drawn. If writing fails midway, what has been written was released.
+    **Privacy.** Every row is in one block, and every block draws noise of its own, so that all blocks together cost
+    each row what one block does. The rows are read twice: they are checked to the last one, then the release is
+    charged, and then noise is drawn. If writing fails midway, what has been written was released.
 
     Examples
     --------
