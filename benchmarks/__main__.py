@@ -127,4 +127,8 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    if sys.argv[1:2] == ["growth"]:
+        from benchmarks import growth
+
+        sys.exit(growth.main(sys.argv[2:]))
     sys.exit(main())
