@@ -2,7 +2,10 @@
 
 import contextlib
 import io
+import resource
 import tempfile
+import threading
+import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -301,24 +304,40 @@ def audit_parquet(n: int) -> Callable[[], Any]:
 
 def measured(name: str, n: int) -> dict[str, float]:
     """Run one operation at one size in this process; return processor seconds, and megabytes beyond its data."""
-    import resource
-    import time
-
     warnings.simplefilter("ignore")
     run = OPERATIONS[name].make(n)
-    seconds, repeats = [], 3 if n <= 10**5 else 1
-    Path("/proc/self/clear_refs").write_text("5")  # forget the peak of making the data
-    before = _status("VmRSS")
     once = any(word in name for word in ("skfairdp ", "disk", "charge"))  # what changes files
-    for _ in range(1 if once else repeats):
-        start = time.process_time() + resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-        run()
-        seconds.append(time.process_time() + resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - start)
-    return {"seconds": min(seconds), "megabytes": max(_status("VmHWM") - before, 0) / 1e6}
+    seconds: list[float] = []
+    with PeakMemory() as memory:
+        while not seconds or (not once and len(seconds) < 3 and sum(seconds) < 5):
+            start = time.process_time() + resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+            run()
+            seconds.append(time.process_time() + resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - start)
+    return {"seconds": min(seconds), "megabytes": memory.megabytes}
 
 
-def _status(field: str) -> int:
-    line = next(row for row in Path("/proc/self/status").read_text().splitlines() if row.startswith(field))
+class PeakMemory:
+    """Look every few milliseconds at the memory that is this process's own; pages of mapped files are not."""
+
+    def __enter__(self) -> "PeakMemory":
+        self._before = self._peak = _own_memory()
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._watch)
+        self._thread.start()
+        return self
+
+    def _watch(self) -> None:
+        while not self._ended.wait(0.002):
+            self._peak = max(self._peak, _own_memory())
+
+    def __exit__(self, *error: object) -> None:
+        self._ended.set()
+        self._thread.join()
+        self.megabytes = (self._peak - self._before) / 1e6
+
+
+def _own_memory() -> int:
+    line = next(row for row in Path("/proc/self/status").read_text().splitlines() if row.startswith("RssAnon"))
     return 1024 * int(line.split()[1])
 
 

@@ -1,6 +1,6 @@
 """Sphinx configuration: the API pages are written from the package's own list of public names."""
 
-import importlib
+import importlib.util
 import inspect
 import os
 from pathlib import Path
@@ -35,7 +35,11 @@ numpydoc_show_class_members = True
 numpydoc_show_inherited_class_members = False
 numpydoc_class_members_toctree = False
 
+# An example whose packages are not here is left out of the gallery.
+_needs_dask = "" if importlib.util.find_spec("dask") else "|plot_dask"
+
 sphinx_gallery_conf = {
+    "ignore_pattern": rf"__init__\.py{_needs_dask}",
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
     "filename_pattern": r"plot_.*\.py",

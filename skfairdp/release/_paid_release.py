@@ -48,7 +48,7 @@ def transform_in_blocks(estimator: Any, X: Any, out: Any, *, block_rows: int | N
     out : array of shape (n_samples, n_features_out)
         Where rows are written, such as ``numpy.lib.format.open_memmap(path, "w+", numpy.float64, shape)``.
     block_rows : int, optional
-        Rows in memory at a time; by default as many as hold 8 million values.
+        Rows in memory at a time; by default as many as hold a million values.
 
     Returns
     -------
