@@ -290,6 +290,29 @@ def privatize_parquet(n: int) -> Callable[[], Any]:
     return _privatize(n, "parquet")
 
 
+@operation("dask: release_to_parquet, Laplace, from disk to disk")
+def dask_release(n: int) -> Callable[[], Any]:
+    import dask
+    import dask.dataframe as dd
+
+    from skfairdp import LaplacePrivatizer
+    from skfairdp.dask import release_to_parquet
+
+    folder = tempfile.TemporaryDirectory()
+    source = Path(folder.name) / "rows"
+    source.mkdir()
+    for start in range(0, n, 10**5):
+        rows = pd.DataFrame(_rows(min(10**5, n - start)), columns=[f"x{j}" for j in range(N_COLUMNS)])
+        rows.to_parquet(source / f"{start:010d}.parquet")
+    privatizer = _warm(LaplacePrivatizer(), _rows(100))
+
+    def run() -> None:
+        with folder, dask.config.set(scheduler="synchronous"):
+            release_to_parquet(dd.read_parquet(source), Path(folder.name) / "noisy", privatizer)
+
+    return run
+
+
 @operation("skfairdp audit, CSV")
 def audit(n: int) -> Callable[[], Any]:
     words = "audit --target target --positive 1 --sensitive group --predictions decision --seed 0 --quiet --jobs 1"
