@@ -69,7 +69,7 @@ def test_readers_see_one_draw_for_ever(rows, privatizer, tmp_path):
     released = pd.read_parquet(tmp_path / "noisy")
     assert list(released) == [*NAMES, "city"]
     assert released["city"].tolist() == ["x", "y"] * 20
-    assert not np.isclose(released[NAMES], rows.compute()[NAMES]).any()
+    assert np.isclose(released[NAMES], rows.compute()[NAMES]).mean() < 0.1
 
 
 def test_a_lazy_graph_draws_at_every_compute(rows):
@@ -77,7 +77,8 @@ def test_a_lazy_graph_draws_at_every_compute(rows):
     privatizer = LaplacePrivatizer(1.0).set_output(transform="pandas").fit(pd.DataFrame(np.eye(2), columns=NAMES))
     with PrivacyLedger() as ledger:
         lazy = rows[NAMES].map_partitions(privatizer.transform, meta=pd.DataFrame(columns=NAMES, dtype=float))
-        assert not np.isclose(lazy.compute(), lazy.compute()).any()
+        same = np.isclose(lazy.compute(), lazy.compute())
+    assert same.mean() < 0.2  # on a grid of 1/256 two draws meet now and then
     assert (len(ledger), ledger.total().epsilon) == (8, 8.0)
 
 
