@@ -24,6 +24,11 @@ rows) where a slow peer gets less of it. A case on quality returns ``Quantities(
 ``shortfall_at_most``, which holds when ``other - ours`` does not exceed it, or ``at_most`` / ``at_least`` on ours
 alone.
 
+Cases marked ``study=True`` measure coverage or accuracy over many fits; they run when their topic is asked for. The
+command ends with 1 if a target is missed, and names it.
+
+``python -m benchmarks growth`` measures how cost and memory grow with the number of rows; ``growth.py`` says how.
+
 A peer that is no dependency of the package lives in an environment of its own, made on demand under ``.venv-bench/``;
 ``Peer`` starts a process there and times one call at a time, so that it takes turns with ours::
 

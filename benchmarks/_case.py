@@ -103,13 +103,17 @@ class Quantities:
 
 @dataclass
 class Case:
-    """A registered case: ``make()`` returns what is timed or was measured, ``kind`` and ``target`` judge it."""
+    """A registered case: ``make()`` returns what is timed or was measured, ``kind`` and ``target`` judge it.
+
+    A ``study`` takes minutes and runs only when its topic is asked for.
+    """
 
     topic: str
     title: str
     make: Callable[[], Timings | Quantities]
     kind: str
     target: float
+    study: bool = False
 
 
 CASES: list[Case] = []
@@ -117,14 +121,14 @@ CASES: list[Case] = []
 _KINDS = ("ratio_at_most", "speedup_at_least", "shortfall_at_most", "at_most", "at_least")
 
 
-def case(topic: str, title: str, **target: float) -> Callable:
+def case(topic: str, title: str, *, study: bool = False, **target: float) -> Callable:
     """Register a case; exactly one of the targets named in the package's docstring is given."""
     (kind, value), *rest = target.items()
     if rest or kind not in _KINDS:
         raise TypeError(f"give exactly one target of {_KINDS}; got {sorted(target)}")
 
     def register(make: Callable[[], Timings | Quantities]) -> Callable:
-        CASES.append(Case(topic, title, make, kind, float(value)))
+        CASES.append(Case(topic, title, make, kind, float(value), study))
         return make
 
     return register

@@ -89,7 +89,7 @@ def hundred_thousand() -> Quantities:
     return Quantities(audit_of(100_000)[0])
 
 
-@case("audit", "10^5 rows of 50 columns, seconds", at_most=200)
+@case("audit", "10^5 rows of 50 columns, seconds", study=True, at_most=200)
 def wide() -> Quantities:
     return Quantities(audit_of(100_000, 50)[0])
 
@@ -104,7 +104,12 @@ def memory() -> Quantities:
     return Quantities(audit_of(1_000_000)[1])
 
 
-@case("audit", "samples against all rows: largest distance of two gaps, in half widths of the interval", at_most=1)
+@case(
+    "audit",
+    "samples against all rows: largest distance of two gaps, in half widths of the interval",
+    study=True,
+    at_most=1,
+)
 def samples() -> Quantities:
     """Compare an audit by samples of 20,000 rows with one for which every row was trained on and chosen by."""
     from skfairdp import audit_table

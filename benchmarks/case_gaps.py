@@ -146,7 +146,7 @@ def ends_alone(n: np.ndarray, rates: np.ndarray):
     return sample
 
 
-@case("gaps", "least coverage of the interval of tpr_gap, 2 to 13 groups", at_least=0.93)
+@case("gaps", "least coverage of the interval of tpr_gap, 2 to 13 groups", study=True, at_least=0.93)
 def tpr():
     lines = [
         (name, gap(rates), ends_alone(n, rates))
@@ -155,7 +155,7 @@ def tpr():
     return Quantities(measure("interval of tpr_gap", lines, MANY_REPEATS))
 
 
-@case("gaps", "least coverage of the interval of tpr_gap, six groups of 10 to 15 rows", at_least=0.93)
+@case("gaps", "least coverage of the interval of tpr_gap, six groups of 10 to 15 rows", study=True, at_least=0.93)
 def tiny():
     n = np.array([10, 11, 12, 13, 14, 15])
     lines = [
@@ -170,7 +170,7 @@ def tiny():
     return Quantities(measure("interval of tpr_gap", lines, MANY_REPEATS))
 
 
-@case("gaps", "least coverage of the interval of the selection ratio, 2 to 13 groups", at_least=0.93)
+@case("gaps", "least coverage of the interval of the selection ratio, 2 to 13 groups", study=True, at_least=0.93)
 def ratios():
     def sampler(n, rates):
         def sample(generator):
@@ -188,13 +188,13 @@ def ratios():
 
 # Cases that call the functions as users do have 200 samples for each configuration, and the error of a coverage is 1.5
 # points: their target is 0.95 less three errors. What must be 0.93 is measured above, over 4,000 samples.
-@case("gaps", "least coverage of estimate_gap as a whole, tpr_gap, 2 to 13 groups", at_least=0.9)
+@case("gaps", "least coverage of estimate_gap as a whole, tpr_gap, 2 to 13 groups", study=True, at_least=0.9)
 def whole():
     lines = [(name, gap(rates), one_rate("tpr_gap", n, rates)) for name, n, rates in configurations()]
     return Quantities(measure("estimate_gap of tpr_gap", lines))
 
 
-@case("gaps", "least coverage of estimate_gap, demographic parity, 2 to 13 groups", at_least=0.9)
+@case("gaps", "least coverage of estimate_gap, demographic parity, 2 to 13 groups", study=True, at_least=0.9)
 def parity():
     lines = [
         (name, gap(rates), one_rate("demographic_parity_gap", n, rates)) for name, n, rates in configurations((0.2,))
@@ -202,7 +202,7 @@ def parity():
     return Quantities(measure("estimate_gap of demographic_parity_gap", lines))
 
 
-@case("gaps", "least coverage of estimate_gap, equalised odds, 2 to 13 groups", at_least=0.9)
+@case("gaps", "least coverage of estimate_gap, equalised odds, 2 to 13 groups", study=True, at_least=0.9)
 def odds():
     lines = [(name, gap(rates), two_rates(n, rates, rates[::-1] / 2)) for name, n, rates in configurations((0.6,))]
     return Quantities(measure("estimate_gap of equalized_odds_gap", lines))
@@ -212,7 +212,7 @@ def _classes(rates: np.ndarray) -> list[np.ndarray]:
     return [rates, rates[::-1], np.full(len(rates), rates.mean())]
 
 
-@case("gaps", "least coverage of estimate_gap, grms and a mean, 3 classes, 2 to 13 groups", at_least=0.9)
+@case("gaps", "least coverage of estimate_gap, grms and a mean, 3 classes, 2 to 13 groups", study=True, at_least=0.9)
 def classes():
     lines = []
     for name, n, rates in configurations((0.7,)):
@@ -237,7 +237,7 @@ def change(metric: str, n: np.ndarray, rates: np.ndarray, other: np.ndarray, agr
     return gap(rates) - gap(agreement * rates + (1 - agreement) * other), sample
 
 
-@case("gaps", "least coverage of estimate_gap_change, 2 and 6 groups", at_least=0.9)
+@case("gaps", "least coverage of estimate_gap_change, 2 and 6 groups", study=True, at_least=0.9)
 def changes():
     lines = []
     for name, n, rates in configurations((0.5,), ("fair", "spread", "smallest apart"), (2, 6)):
@@ -246,7 +246,7 @@ def changes():
     return Quantities(measure("estimate_gap_change of tpr_gap", lines))
 
 
-@case("gaps", "least coverage of the change of a grms, 2 and 6 groups", at_least=0.9)
+@case("gaps", "least coverage of the change of a grms, 2 and 6 groups", study=True, at_least=0.9)
 def class_changes():
     def sampler(n, rates, agreement=0.7):
         def sample(generator):
@@ -271,7 +271,7 @@ def class_changes():
     return Quantities(measure("estimate_gap_change of grms", lines, REPEATS))
 
 
-@case("gaps", "least coverage of ratio, weights, strata and calibration, 2 and 8 groups", at_least=0.9)
+@case("gaps", "least coverage of ratio, weights, strata and calibration, 2 and 8 groups", study=True, at_least=0.9)
 def others():
     def ratio(n, rates):
         def sample(generator):
@@ -331,7 +331,7 @@ def others():
     return Quantities(measure("ratio, weights, strata, calibration", lines))
 
 
-@case("gaps", "percentile bootstrap on the same samples, for comparison: least coverage", at_least=0.0)
+@case("gaps", "percentile bootstrap on the same samples, for comparison: least coverage", study=True, at_least=0.0)
 def bootstrap():
     lines = [
         (name, gap(rates), one_rate("tpr_gap", n, rates, bootstrap_interval)) for name, n, rates in configurations()

@@ -63,7 +63,12 @@ def accuracies() -> dict[str, tuple[float, float]]:
     return found
 
 
-@case("leakage", "Pool against trees, forest, neighbours tuned by hand, where it is weakest", shortfall_at_most=0.5)
+@case(
+    "leakage",
+    "Pool against trees, forest, neighbours tuned by hand, where it is weakest",
+    study=True,
+    shortfall_at_most=0.5,
+)
 def pool_strength() -> Quantities:
     return Quantities(*min(accuracies().values(), key=lambda pair: pair[0] - pair[1]))
 

@@ -122,7 +122,7 @@ def probe_on_noise():
     return Timings(lambda: ProbeClassifier(random_state=0).fit(H, z), lambda: peer().fit(H, z), repeats=2)
 
 
-@case("probe", "Mean attack accuracy over ten or more representations, in points", shortfall_at_most=0.5)
+@case("probe", "Mean attack accuracy over ten or more representations, in points", study=True, shortfall_at_most=0.5)
 def probe_strength():
     ours, other = mean_accuracies()
     return Quantities(ours, other)

@@ -47,6 +47,7 @@ sphinx_gallery_conf = {
     "write_computation_times": False,  # its pages load scripts from elsewhere
     "download_all_examples": False,
     "ignore_repr_types": r"matplotlib|skfairdp\.inspection",  # the picture is shown, its name need not be
+    "remove_config_comments": True,
     "within_subsection_order": "FileNameSortKey",
     "backreferences_dir": "generated/backreferences",
     "doc_module": ("skfairdp",),

@@ -48,6 +48,7 @@ _HOME = {
 _FOLDERS = (
     "accounting",
     "adversarial",
+    "dask",
     "datasets",
     "ensemble",
     "epsilon_audit",

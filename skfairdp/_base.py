@@ -11,8 +11,8 @@ from sklearn.base import BaseEstimator
 
 from skfairdp import __version__
 
-#: Values of a sparse matrix that are held as an array at a time: 64 MB in double precision.
-_BLOCK_VALUES = 1 << 23
+#: Values that are worked on at a time: 8 MB in double precision, which processors still hold near.
+BLOCK_VALUES = 1 << 20
 
 
 class SkfairdpEstimator(BaseEstimator):
@@ -66,12 +66,12 @@ def dense(X: Any) -> np.ndarray:
 
 
 def dense_blocks(X: Any) -> Iterator[tuple[slice, np.ndarray]]:
-    """Read rows as arrays: an array as a whole, a sparse matrix some rows at a time.
+    """Read rows as arrays, some at a time: what is computed from them then takes memory by the block.
 
     Parameters
     ----------
     X : ndarray or sparse matrix in CSR form
-        Rows.
+        Rows; they may lie in a file (:class:`numpy.memmap`).
 
     Yields
     ------
@@ -79,7 +79,7 @@ def dense_blocks(X: Any) -> Iterator[tuple[slice, np.ndarray]]:
         Which rows, and what they hold.
     """
     n_rows, n_columns = X.shape
-    step = max(1, _BLOCK_VALUES // max(n_columns, 1)) if sparse.issparse(X) else max(n_rows, 1)
+    step = max(1, BLOCK_VALUES // max(n_columns, 1))
     for start in range(0, n_rows, step):
         part = slice(start, min(start + step, n_rows))
         yield part, dense(X[part])

@@ -74,11 +74,11 @@ def test_import_is_light_and_writes_nothing(tmp_path):
     assert _fresh_python(code, tmp_path) == "[]\n[]"
 
 
-def test_folders_load_neither_torch_nor_matplotlib(tmp_path):
+def test_folders_load_no_heavy_guest(tmp_path):
     folders = [folder for folder in FOLDERS if folder != "neural"]
     code = (
         f"import importlib, sys\nfor f in {folders!r}: importlib.import_module('skfairdp.' + f)\n"
-        "print(sorted({'torch', 'skorch', 'matplotlib'} & set(sys.modules)))"
+        "print(sorted({'torch', 'skorch', 'matplotlib', 'dask', 'distributed'} & set(sys.modules)))"
     )
     assert _fresh_python(code, tmp_path) == "[]"
 

@@ -28,6 +28,7 @@ TITLES = {
     "release": "How a value leaves, and what a pipeline costs",
     "datasets": "Data",
     "table_files": "Tables as files",
+    "dask": "Tables that a cluster holds",
     "exceptions": "Warnings and errors",
     "mechanisms": "What draws the noise",
     "neural": "Networks",
@@ -38,6 +39,7 @@ TITLES = {
 GUIDE = {
     "accounting": "accounting",
     "adversarial": "federate",
+    "dask": "scaling_out",
     "datasets": "datasets",
     "ensemble": "pate",
     "epsilon_audit": "published_against_exact",
@@ -59,6 +61,7 @@ GUIDE = {
     "BoundaryDisplay": "pate",
     "CodeLength": "leakage",
     "FlippingDisplay": "pate",
+    "GroupCounts": "scaling_out",
     "GroupRatesDisplay": "fairness_metrics",
     "INLPEraser": "erasure",
     "InputNormDisplay": "pate",

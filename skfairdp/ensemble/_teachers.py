@@ -15,6 +15,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
 from skfairdp._base import dense
+from skfairdp._parallel import parallel_results
 from skfairdp._sklearn import routing_enabled
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.random import RandomStream, clone_with_seed
@@ -197,7 +198,8 @@ class Teachers:
         ballots = np.repeat(self.constant[:, None], X.shape[0], axis=1)
         undecided = np.flatnonzero(self.constant < 0)
         if isinstance(self.models, list):
-            asked = Parallel(n_jobs=self.n_jobs)(delayed(_predict_as_array)(model, X) for model in self.models)
+            ask = delayed(_predict_as_array)
+            asked = parallel_results(lambda: (ask(model, X) for model in self.models), self.n_jobs)
             for i, ballot in zip(undecided, asked):
                 ballots[i] = ballot
         elif undecided.size:
@@ -257,11 +259,13 @@ def train_teachers(
     if estimator is not None:
         seeds = stream.uint32(len(voting)).tolist()
         models = Parallel(n_jobs=n_jobs, verbose=verbose)(
-            delayed(fit_with_weights)(
-                clone_with_seed(estimator, seed, overwrite=True),
-                read(X[part]),
-                class_indices[part],
-                None if weight is None else weight[part],
+            delayed(_train_teacher)(
+                [
+                    clone_with_seed(estimator, seed, overwrite=True),
+                    read(X[part]),
+                    class_indices[part],
+                    None if weight is None else weight[part],
+                ]
             )
             for part, seed, fixed in zip(voting, seeds, constant)
             if fixed < 0
@@ -271,6 +275,15 @@ def train_teachers(
         longest = max(len(part) for part in parts)
         models = _train_networks(X, class_indices, voting, longest, n_classes, networks, stream, read, weight)
     return Teachers(models, constant, n_classes, read, n_jobs)
+
+
+def _train_teacher(arguments: list[Any]) -> Any:
+    """Train one teacher.
+
+    Its rows come in a list, so that joblib's Dask backend sends them with the task: rows that it sends apart are lost
+    with the worker that holds them, and rows that travel with their task are sent again.
+    """
+    return fit_with_weights(*arguments)
 
 
 def _only_class(class_indices: np.ndarray, n_classes: int) -> int:

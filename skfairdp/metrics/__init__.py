@@ -9,6 +9,7 @@ from skfairdp.metrics._gap_estimate import (
     estimate_gap_change,
     estimate_selection_ratio,
 )
+from skfairdp.metrics._group_counts import GroupCounts
 from skfairdp.metrics._group_fairness import (
     accuracy_gap,
     demographic_parity_gap,
@@ -50,6 +51,7 @@ from skfairdp.metrics._simultaneous_bounds import gap_interval, ratio_interval
 __all__ = [
     "CodeLength",
     "GapEstimate",
+    "GroupCounts",
     "Interval",
     "SensitivityBounds",
     "accuracy_gap",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import delayed
 from sklearn.base import BaseEstimator
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
@@ -16,6 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_array
 
 from skfairdp._base import dense
+from skfairdp._parallel import parallel_results
 from skfairdp._validation import SensitiveGroups, check_sensitive_features
 from skfairdp.metrics._adaptive_attackers import BoostingAttacker, NeighborsAttacker, NetworkAttacker
 from skfairdp.random import RandomStream, clone_with_seed
@@ -161,8 +162,9 @@ def run_attacks(
     splits = attacked.splits_of(indices)
     n_groups = int(indices.max()) + 1
     tasks = [(clone_with_seed(attacker, stream.seed()), split) for _, attacker in attackers for split in splits]
-    answers = Parallel(n_jobs=n_jobs)(
-        delayed(_answer_of_attacker)(attacker, attacked.H, indices, n_groups, split) for attacker, split in tasks
+    ask = delayed(_answer_of_attacker)
+    answers = parallel_results(
+        lambda: (ask(attacker, attacked.H, indices, n_groups, split) for attacker, split in tasks), n_jobs
     )
     attacks = {}
     for k, (name, _) in enumerate(attackers):

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import delayed
 
+from skfairdp._parallel import parallel_results
 from skfairdp._validation import check_count, check_sensitive_features
 from skfairdp.metrics._attackers import check_representation, named_attackers
 from skfairdp.random import RandomState, clone_with_seed, random_stream
@@ -175,7 +176,7 @@ def online_code_length(
                 block = rows[0 if reference_compatible else known : end]
                 receiver = clone_with_seed(attacker, stream.seed())
                 tasks.append((kind, order, (receiver, H, labels, n_groups, rows[:known], block, smoothing)))
-    prices = Parallel(n_jobs=n_jobs)(delayed(_block_bits)(*arguments) for _, _, arguments in tasks)
+    prices = parallel_results(lambda: (delayed(_block_bits)(*arguments) for _, _, arguments in tasks), n_jobs)
     lengths = {kind: [ends[0] * math.log2(n_groups)] * n_orders for kind in ("true", "control")}
     for (kind, order, _), price in zip(tasks, prices):
         lengths[kind][order] += price

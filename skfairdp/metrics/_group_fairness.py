@@ -357,11 +357,18 @@ def _class_gap(
     table = group_table(
         y_true, y_pred, sensitive_features=sensitive_features, sample_weight=sample_weight, labels=labels
     )
+    return gap_of_table(metric, table, average, pos_label, agg, stacklevel=5)
+
+
+def gap_of_table(
+    metric: str, table: GroupTable, average: str | None, pos_label: Any = None, agg: str = "max", stacklevel: int = 4
+) -> Any:
+    """Compute a gap of :data:`CLASS_METRICS` from counts."""
     average, position = resolve_average(table.classes, average, pos_label)
     used = range(len(table.classes)) if position is None else [position]
     for rate in CLASS_METRICS[metric]:
         values = RATES[rate][2](table.counts)[:, used]
-        warn_undefined(metric, table, rate, values, [table.classes[k] for k in used], stacklevel=4)
+        warn_undefined(metric, table, rate, values, [table.classes[k] for k in used], stacklevel=stacklevel)
     gaps = class_gaps(table.counts, *CLASS_METRICS[metric], agg=agg)
     if average is None:
         return pd.Series(gaps, index=pd.Index(list(table.classes), name="class"), name=metric)

@@ -98,24 +98,36 @@ def group_rates(
     f        3       1.0    1.0    0.0
     m        4       0.5    0.5    0.5
     """
+    table = group_table(
+        y_true, y_pred, sensitive_features=sensitive_features, sample_weight=sample_weight, labels=labels
+    )
+    return rates_of_table(table, interval, confidence_level, n_draws, random_state, form)
+
+
+def rates_of_table(
+    table: GroupTable,
+    interval: str | None,
+    confidence_level: float,
+    n_draws: int,
+    random_state: Any,
+    form: str,
+) -> pd.DataFrame:
+    """Make the table of :func:`group_rates` from counts."""
     if interval not in _INTERVALS:
         raise ValueError(f"interval must be one of {_INTERVALS}; got {interval!r}.")
     if form not in ("wide", "long"):
         raise ValueError(f"form must be 'wide' or 'long'; got {form!r}.")
     check_confidence_level(confidence_level)
     check_count(n_draws, "n_draws")
-    if sample_weight is not None and interval in ("exact", "wilson"):
+    if table.squared is not None and interval in ("exact", "wilson"):
         raise ValueError(
             f"interval={interval!r} counts rows and cannot weigh them; use interval='bootstrap' with sample_weight."
         )
-    table = group_table(
-        y_true, y_pred, sensitive_features=sensitive_features, sample_weight=sample_weight, labels=labels
-    )
     values = _all_rates(table.counts)
-    warn_undefined("group_rates", table, "accuracy", values[:, :1], [None], least=0)
+    warn_undefined("group_rates", table, "accuracy", values[:, :1], [None], least=0, stacklevel=4)
     for rate in ("tpr", "fpr"):  # a selection rate is undefined where the accuracy is
         of_rate = values[:, 1 + _CLASS_RATES.index(rate) :: len(_CLASS_RATES)]
-        warn_undefined("group_rates", table, rate, of_rate, table.classes, least=0)
+        warn_undefined("group_rates", table, rate, of_rate, table.classes, least=0, stacklevel=4)
     trials = _all_trials(table.counts)
     ends = None
     if interval == "bootstrap":

@@ -129,12 +129,7 @@ class Rows:
         Returns the sums of weights, the numbers of rows, and the sums of squared weights (None without weights).
         """
         shape = (len(self.strata), len(self.groups), len(self.classes), len(self.classes))
-        if np.prod(shape, dtype=float) > _MOST_CELLS:
-            within = "" if self.stratum is None else f" and {shape[0]} strata of control_features"
-            raise ValueError(
-                f"y_true and y_pred must hold class labels, and sensitive_features groups: {shape[2]} distinct labels "
-                f"in {shape[1]} groups{within} are too many to count."
-            )
+        check_number_of_cells(shape)
         group = self.group if self.stratum is None else self.stratum * shape[1] + self.group
         cells = (group * shape[2] + self.true) * shape[3] + self.predicted[prediction]
         weight = self.weight
@@ -146,6 +141,16 @@ class Rows:
             return rows, rows, None
         counts = np.bincount(cells, weights=weight, minlength=size).reshape(shape)
         return counts, rows, np.bincount(cells, weights=weight**2, minlength=size).reshape(shape)
+
+
+def check_number_of_cells(shape: tuple[int, ...]) -> None:
+    """Refuse a table of ``[strata, groups, classes, classes]`` that no memory holds, before it is made."""
+    if np.prod(shape, dtype=float) > _MOST_CELLS:
+        within = "" if shape[0] == 1 else f" and {shape[0]} strata of control_features"
+        raise ValueError(
+            f"y_true and y_pred must hold class labels, and sensitive_features groups: {shape[2]} distinct labels "
+            f"in {shape[1]} groups{within} are too many to count."
+        )
 
 
 def read_rows(
@@ -219,9 +224,9 @@ def _label_column(values: Any, name: str) -> Any:
 
 def _encode_classes(columns: dict[str, Any], labels: Any) -> tuple[dict[str, np.ndarray], tuple[Any, ...]]:
     """Code all columns by the same classes."""
-    wanted = None if labels is None else _check_labels(labels)
+    wanted = None if labels is None else check_labels(labels)
     indexed = _direct_indices(columns) or {name: _factorize_labels(column, name) for name, column in columns.items()}
-    classes = wanted or _union_of_labels([label for _, found in indexed.values() for label in found])
+    classes = wanted or union_of_labels([label for _, found in indexed.values() for label in found])
     position = {label: k for k, label in enumerate(classes)}
     positions = {}
     for name, (indices, found) in indexed.items():
@@ -269,7 +274,8 @@ def _factorize_labels(column: Any, name: str) -> tuple[np.ndarray, list[Any]]:
     return indices, found
 
 
-def _check_labels(labels: Any) -> tuple[Any, ...]:
+def check_labels(labels: Any) -> tuple[Any, ...]:
+    """Return the class labels that the caller lists, each once."""
     column = _label_column(labels, "labels")
     indices, found = _factorize_labels(column, "labels")
     if len(found) != len(indices) or not found:
@@ -277,7 +283,8 @@ def _check_labels(labels: Any) -> tuple[Any, ...]:
     return tuple(found)
 
 
-def _union_of_labels(labels: list) -> tuple[Any, ...]:
+def union_of_labels(labels: list) -> tuple[Any, ...]:
+    """Return the labels that occur, sorted."""
     found = {label for label in labels if label is not None}
     if len(found) == 1:  # 0 and 1, or -1 and 1, are a pair even if a fold holds only one of them
         (only,) = found

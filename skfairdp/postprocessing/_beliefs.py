@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import delayed
 from sklearn.utils.validation import has_fit_parameter
 
+from skfairdp._parallel import parallel_results
 from skfairdp._sklearn import safe_indexing
 from skfairdp.random import clone_with_seed
 
@@ -168,7 +169,7 @@ def cross_fit(model: BeliefModel, rows: TrainingRows, folds: Sequence[Any], seed
     -------
     Beliefs
     """
-    parts = Parallel(n_jobs=n_jobs)(delayed(_believe_fold)(model, rows, *fold, seed) for fold in folds)
+    parts = parallel_results(lambda: (delayed(_believe_fold)(model, rows, *fold, seed) for fold in folds), n_jobs)
     place = np.argsort(np.concatenate([test for _, test in folds]), kind="stable")
     classes = np.concatenate([part.classes for part in parts])[place]
     groups = {c: np.concatenate([part.groups[c] for part in parts])[place] for c in model.conditions}

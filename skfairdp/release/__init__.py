@@ -1,11 +1,13 @@
 """How a value leaves: the mixin of every estimator that releases, and what a whole pipeline costs."""
 
+from skfairdp.release._paid_release import transform_in_blocks
 from skfairdp.release._pipeline_guarantee import pipeline_guarantee
 from skfairdp.release._release_mixin import ReleaseMixin, ReleaseTransformerMixin
 
-__all__ = ["ReleaseMixin", "ReleaseTransformerMixin", "pipeline_guarantee"]
+__all__ = ["ReleaseMixin", "ReleaseTransformerMixin", "pipeline_guarantee", "transform_in_blocks"]
 
 # For other folders of skfairdp; not public.
+from skfairdp.release._paid_release import paid_before, price_of_new_rows
 from skfairdp.release._pipeline_guarantee import (
     check_public_rows,
     find_mixed_rows,

@@ -31,7 +31,7 @@ def fit(X, y, public, **parameters):
 @pytest.fixture
 def small_blocks(monkeypatch):
     """A few rows at a time, so that blocks have ends."""
-    monkeypatch.setattr(_base, "_BLOCK_VALUES", 100)
+    monkeypatch.setattr(_base, "BLOCK_VALUES", 100)
     monkeypatch.setattr(_teachers, "_VALUES_AT_ONCE", 1000)
 
 

@@ -42,7 +42,7 @@ def rows(n=400, seed=0):
 @pytest.fixture
 def small_blocks(monkeypatch):
     """A few rows at a time, so that blocks have ends."""
-    monkeypatch.setattr(_base, "_BLOCK_VALUES", 100)
+    monkeypatch.setattr(_base, "BLOCK_VALUES", 100)
 
 
 @pytest.mark.parametrize(

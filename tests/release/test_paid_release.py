@@ -1,0 +1,106 @@
+"""Rows on disk are released block by block, at the price of one release and in the memory of one block."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from sklearn.pipeline import make_pipeline
+
+from skfairdp import GaussianPrivatizer, LaplacePrivatizer, LEACEEraser, OMEEncoder, PrivacyLedger, PublicScaler
+from skfairdp.exceptions import BudgetExceededError
+from skfairdp.release import paid_before, transform_in_blocks
+
+
+def on_disk(tmp_path, name, shape, dtype=np.float64):
+    return np.lib.format.open_memmap(tmp_path / f"{name}.npy", "w+", dtype, shape)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        LaplacePrivatizer(),
+        GaussianPrivatizer(),
+        OMEEncoder(standardize=False),
+        make_pipeline(PublicScaler(bounds=(-4, 4)), LaplacePrivatizer(norm="clip")),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+def test_blocks_are_one_release(estimator):
+    X = np.random.default_rng(0).normal(size=(50, 3))
+    out = np.full(estimator.fit(X).transform(X).shape, np.nan)
+    with PrivacyLedger() as ledger:
+        guarantee = transform_in_blocks(estimator, X, out, block_rows=7)
+    assert len(ledger) == 1
+    assert ledger.total().epsilon == pytest.approx(guarantee.epsilon)
+    assert np.isfinite(out).all()
+
+
+def test_blocks_share_no_noise():
+    X, out = np.ones((4000, 3)), np.empty((4000, 3))
+    transform_in_blocks(LaplacePrivatizer(1.0, random_state=0).fit(X), X, out, block_rows=1000)
+    noise = np.corrcoef((out - 1 / 3).reshape(4, -1))
+    assert np.abs(noise - np.eye(4)).max() < 0.1  # 0.018 is a standard deviation
+    planted = np.tile((out - 1 / 3)[:1000], (4, 1)).reshape(4, -1)
+    assert not np.abs(np.corrcoef(planted) - np.eye(4)).max() < 0.1
+
+
+def test_memory_is_that_of_a_block(tmp_path):
+    shape = (200_000, 20)  # 32 MB on either side
+    X, out = on_disk(tmp_path, "X", shape), on_disk(tmp_path, "out", shape)
+    X[:] = np.random.default_rng(0).normal(size=shape)
+    groups = np.arange(len(X)) % 2
+    eraser = LEACEEraser()
+    for start in range(0, len(X), 10_000):
+        part = slice(start, start + 10_000)
+        eraser.partial_fit(X[part], sensitive_features=groups[part])
+    for estimator in (LaplacePrivatizer().fit(X[:2]), eraser):
+        estimator.transform(X[:100])  # tables of the noise are made once
+        peaks = {}
+        for block_rows in (5_000, 200_000):
+            tracemalloc.start()
+            transform_in_blocks(estimator, X, out, block_rows=block_rows)
+            peaks[block_rows] = tracemalloc.get_traced_memory()[1]
+            tracemalloc.stop()
+        assert peaks[5_000] < 8e6 < 30e6 < peaks[200_000]
+
+
+def test_an_eraser_fitted_by_blocks_erases_as_one():
+    generator = np.random.default_rng(0)
+    groups = generator.integers(0, 2, 300)
+    X = generator.normal(size=(300, 4)) + groups[:, None]
+    whole, parts, out = LEACEEraser().fit(X, sensitive_features=groups), LEACEEraser(), np.empty(X.shape)
+    for part in (slice(0, 90), slice(90, 300)):
+        parts.partial_fit(X[part], sensitive_features=groups[part])
+    assert transform_in_blocks(parts, X, out, block_rows=40) is None
+    np.testing.assert_allclose(out, whole.transform(X), atol=1e-9)
+
+
+def test_nothing_is_paid_before_the_last_row_is_checked():
+    X, out = np.ones((20, 2)), np.zeros((20, 2))
+    X[-1, 0] = np.nan
+    with PrivacyLedger() as ledger, pytest.raises(ValueError, match="NaN"):
+        transform_in_blocks(LaplacePrivatizer().fit(np.eye(2)), X, out, block_rows=5)
+    assert (len(ledger), out.any()) == (0, False)
+
+
+def test_a_refused_release_writes_nothing():
+    X, out = np.ones((20, 2)), np.zeros((20, 2))
+    with PrivacyLedger(budget=1.0), pytest.raises(BudgetExceededError):
+        transform_in_blocks(LaplacePrivatizer(2.0).fit(X), X, out)
+    assert not out.any()
+
+
+def test_what_was_paid_does_not_cover_a_broken_guarantee():
+    price = LaplacePrivatizer(1.0).fit(np.eye(2)).privacy_
+    with paid_before(price), pytest.raises(RuntimeError, match="would cost infinity"):
+        LaplacePrivatizer(np.inf).fit(np.eye(2)).transform(np.eye(2))
+
+
+def test_bad_arguments():
+    X, privatizer = np.ones((20, 2)), LaplacePrivatizer().fit(np.eye(2))
+    with pytest.raises(ValueError, match="out must be an array with 20 rows"):
+        transform_in_blocks(privatizer, X, np.empty((19, 2)))
+    with pytest.raises(ValueError, match="out must not share memory with X"):
+        transform_in_blocks(privatizer, X, X)
+    with pytest.raises(ValueError, match="block_rows must be a whole number of at least 1; got 0"):
+        transform_in_blocks(privatizer, X, np.empty((20, 2)), block_rows=0)
