@@ -2,8 +2,9 @@
 
 from skfairdp.release._pipeline_guarantee import pipeline_guarantee
 from skfairdp.release._release_mixin import ReleaseMixin, ReleaseTransformerMixin
+from skfairdp.release._word_guarantee import word_guarantee
 
-__all__ = ["ReleaseMixin", "ReleaseTransformerMixin", "pipeline_guarantee"]
+__all__ = ["ReleaseMixin", "ReleaseTransformerMixin", "pipeline_guarantee", "word_guarantee"]
 
 # For other folders of skfairdp; not public.
 from skfairdp.release._pipeline_guarantee import (
