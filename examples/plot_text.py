@@ -72,7 +72,7 @@ figure, axes = plt.subplots(1, 3, figsize=(10, 2.8), sharey=True, layout="constr
 for ax, column in zip(axes, next(iter(figures.values()))):
     values = [found[column] for found in figures.values()]
     ax.barh(list(figures), values, color=["0.6", "#56B4E9", "#0072B2"])
-    ax.bar_label(ax.containers[0], fmt="%.2f", padding=3)
+    ax.bar_label(ax.containers[0], fmt="%.2f", padding=3, bbox={"facecolor": "white", "edgecolor": "none", "pad": 1})
     ax.set(title=column, xlim=(0, 1.1), ylim=(-0.7, 2.5))
     ax.spines[["top", "right"]].set_visible(False)
 axes[0].invert_yaxis()
