@@ -25,11 +25,19 @@ from skfairdp import LaplacePrivatizer, PrivacyLedger
 from skfairdp.dask import release_to_parquet
 
 dask.config.set(scheduler="threads")  # the same code runs on a cluster
-warnings.filterwarnings("ignore", "The inplace keyword")  # Dask calls what pandas has deprecated
+warnings.filterwarnings(
+    "ignore", "The inplace keyword"
+)  # Dask calls what pandas has deprecated
 
-people = pd.DataFrame(np.random.default_rng(0).uniform(-1, 1, size=(5_000, 2)), columns=["age", "income"])
+people = pd.DataFrame(
+    np.random.default_rng(0).uniform(-1, 1, size=(5_000, 2)), columns=["age", "income"]
+)
 table = dd.from_pandas(people, npartitions=4)
-privatizer = LaplacePrivatizer(epsilon=4.0, norm="clip").set_output(transform="pandas").fit(people)
+privatizer = (
+    LaplacePrivatizer(epsilon=4.0, norm="clip")
+    .set_output(transform="pandas")
+    .fit(people)
+)
 
 # %%
 # Noise in the graph, noise in a folder
@@ -57,7 +65,9 @@ folder = Path(tempfile.mkdtemp()) / "noisy"
 with PrivacyLedger() as ledger:
     guarantee, n_rows = release_to_parquet(table, folder, privatizer)
     looks["pinned in a folder"] = look_again(dd.read_parquet(folder).compute, ledger)
-print(f"pinned in a folder: {len(ledger)} release of {n_rows:,} rows, epsilon {guarantee.epsilon:g}")
+print(
+    f"pinned in a folder: {len(ledger)} release of {n_rows:,} rows, epsilon {guarantee.epsilon:g}"
+)
 
 # %%
 # The ledger sees it, and the attacker profits from it
@@ -69,7 +79,17 @@ colours = {"drawn in the graph": "tab:red", "pinned in a folder": "tab:blue"}
 for name, (errors, spent) in looks.items():
     axes[0].plot(range(1, 41), errors, label=name, color=colours[name])
     axes[1].plot(range(1, 41), spent, label=name, color=colours[name])
-axes[0].set(xlabel="times computed", ylabel="mean error of the attacker", title="Noise averages out", yscale="log")
-axes[1].set(xlabel="times computed", ylabel="epsilon in the ledger", title="and is paid for every time", yscale="log")
+axes[0].set(
+    xlabel="times computed",
+    ylabel="mean error of the attacker",
+    title="Noise averages out",
+    yscale="log",
+)
+axes[1].set(
+    xlabel="times computed",
+    ylabel="epsilon in the ledger",
+    title="and is paid for every time",
+    yscale="log",
+)
 axes[0].legend(frameon=False)
 plt.show()

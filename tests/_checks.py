@@ -23,6 +23,7 @@ from skfairdp import (
     PublicScaler,
     WordDropout,
 )
+from skfairdp.adversarial import TransformersEncoder
 
 #: One instance per configuration that scikit-learn's checks run on: every estimator as it is by default, and some
 #: others besides. An estimator that is not here fails ``test_public_api.py``.
@@ -55,6 +56,7 @@ ESTIMATORS: list = [
     # Without bounds they refuse to fit: nobody but the user can know them.
     PrivateScaler(bounds=(-20, 20)),
     PublicScaler(bounds=(-20, 20)),
+    TransformersEncoder(),
     WordDropout(),
 ]
 

@@ -6,6 +6,9 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+# Tests never ask a hub: said before anything imports its client, which reads this once.
+os.environ["HF_HUB_OFFLINE"] = "1"
+
 # A busy machine must not fail a test: how long an example takes is no claim of any of them.
 hypothesis.settings.register_profile("unhurried", deadline=None)
 hypothesis.settings.load_profile("unhurried")

@@ -88,11 +88,13 @@ def complaints(room: str, source: str) -> list[str]:
                 found.append(f"{module}: floor {FLOORS[room]} imports floor {floor}")
         if top in ("torch", "skorch") and room != "neural":
             found.append(f"{module}: only neural/ imports torch or skorch")
+        if top in ("transformers", "tokenizers", "safetensors", "huggingface_hub") and room != "neural":
+            found.append(f"{module}: only neural/ imports transformers")
         if top == "sklearn" and room != "_sklearn" and any(part.startswith("_") for part in module.split(".")):
             found.append(f"{module}: private scikit-learn names belong into _sklearn.py")
     for module in imports_at_load(source):
-        if module.split(".")[0] == "matplotlib":
-            found.append(f"{module}: matplotlib is imported inside functions")
+        if module.split(".")[0] in ("matplotlib", "transformers"):
+            found.append(f"{module}: {module.split('.')[0]} is imported inside functions")
         if module.startswith("skfairdp.neural") and room != "neural":
             found.append(f"{module}: neural/ is imported inside functions, so that torch loads only when needed")
     return found
@@ -188,6 +190,8 @@ def test_imports_only_go_down(path):
         ("random", "from skfairdp import accounting"),
         ("preprocessing", "def f():\n    import torch"),
         ("metrics", "from skorch import NeuralNet"),
+        ("adversarial", "def f():\n    from transformers import AutoModel"),
+        ("neural", "import transformers"),
         ("ensemble", "from sklearn.base import _fit_context"),
         ("metrics", "from sklearn.utils._param_validation import Interval"),
         ("inspection", "import matplotlib.pyplot as plt"),

@@ -9,7 +9,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 ROOT = Path(__file__).parents[1]
-EXTRAS = ["polars", "excel", "dp", "dask", "test"]  # what `make test-lowest` installs besides the dependencies
+EXTRAS = ["polars", "excel", "dp", "dask", "text", "test"]  # what `make test-lowest` installs besides the dependencies
 
 
 def pins(name):

@@ -36,6 +36,8 @@ FILES = {
     "fair-private-guide": "fair_private_guide",
     "pate": "pate_paper",
     "pate-guide": "pate_guide",
+    "biased-text": "biased_text",
+    "static-embeddings": "static_embeddings",
     "private-search": "private_search",
     "private-training": "private_training",
     "pate-defaults": "pate_defaults",

@@ -181,6 +181,9 @@ class BagOfEmbeddingsEncoder(TransformerMixin, SkfairdpEstimator):
         hidden = tuple(int(width) for width in self.hidden_sizes)
         return BagOfEmbeddings(len(self.vocabulary_), size, hidden, self.dropout, start, self.freeze_vectors)
 
+    def _carried(self) -> str:
+        return "words of the training documents: the text encoder carries them as its vocabulary"
+
     def _known_vectors(self) -> Mapping[str, Any] | None:
         if not isinstance(self.vectors, tuple):
             return self.vectors or None

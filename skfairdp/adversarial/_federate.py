@@ -23,6 +23,7 @@ from skfairdp.adversarial._federate_halves import (
     FederateHead,
     check_records_stay_apart,
     not_covered,
+    rows_of_documents,
 )
 from skfairdp.adversarial._training_choices import (
     choose_batch_and_epochs,
@@ -92,7 +93,7 @@ class FederateClassifier(EncodedReleases, ClassNamePrefixFeaturesOutMixin, Class
     calibration : {"exact", "published"}, default="exact"
         ``"published"`` adds noise of scale ``2 / epsilon`` to L2 rows too, which costs
         ``sqrt(n_components) * epsilon``; it warns and says so in ``privacy_``.
-    encoder : {"tabular", "mlp"}, torch module, callable or BagOfEmbeddingsEncoder, default="tabular"
+    encoder : {"tabular", "mlp"}, torch module, callable or text encoder, default="tabular"
         ``"tabular"`` takes columns of any scale: it standardises them and cuts them into pieces, by means, spreads and
         quantiles of the training rows, and by where a small forest splits them, which the receipt names; a linear layer
         runs beside the hidden ones, so that logistic regression is a part of it; the hidden ones see a column the
@@ -478,8 +479,8 @@ class FederateClassifier(EncodedReleases, ClassNamePrefixFeaturesOutMixin, Class
             validation_fraction=validation_share(self, len(table.y)),
             previous=previous,
         )
+        text_encoder = self.text_encoder_ if self._reads_text else None
         if math.isfinite(epsilon):
-            text_encoder = self.text_encoder_ if self._reads_text else None
             check_records_stay_apart(net.module_.encoder, rows.shape[1], text_encoder, training.seed())
         self.net_ = net
         self.classes_ = table.classes
@@ -493,7 +494,7 @@ class FederateClassifier(EncodedReleases, ClassNamePrefixFeaturesOutMixin, Class
         self.channel_ = resolve_channel(self)
         self._n_features_out = n_outputs
         self._training_stream = training
-        self._seal(mechanism, noise, covers=COVERS, does_not_cover=not_covered(self._reads_text, self._is_tabular))
+        self._seal(mechanism, noise, covers=COVERS, does_not_cover=not_covered(text_encoder, self._is_tabular))
         warn_of_poor_training(self, table)
         return self
 
@@ -519,7 +520,7 @@ class FederateClassifier(EncodedReleases, ClassNamePrefixFeaturesOutMixin, Class
             "module__n_adversaries": n_adversaries,
             "module__statistics": self._column_statistics if self._is_tabular else None,
             "module__dropout": self.dropout,
-            "module__reads_tokens": self._reads_text,
+            "module__reads_tokens": table.x.dtype.kind == "i",
             "module__wants_decisions": penalty > 0,
             "criterion__n_groups": table.n_groups,
             "criterion__columns": adversary_columns(table.n_groups, n_adversaries),
@@ -546,6 +547,8 @@ class FederateClassifier(EncodedReleases, ClassNamePrefixFeaturesOutMixin, Class
             params[f"module__{name}_params"] = self._passed_on_to(name)
         if self._reads_text:
             params |= {"module__encoder": self.text_encoder_.make_module, "module__encoder_params": {}}
+            if hasattr(self.text_encoder_, "_parameter_groups"):
+                params["optimizer__param_groups"] = self.text_encoder_._parameter_groups()
         decided = [name for name in self._passed_on_to("module") if name in _DECIDED_BY_FIT]
         if decided:
             raise ValueError(
@@ -567,7 +570,7 @@ class FederateClassifier(EncodedReleases, ClassNamePrefixFeaturesOutMixin, Class
             y = column_or_1d(y, warn=True)
             if not (self.warm_start and hasattr(self, "text_encoder_")):  # a warm start keeps its vocabulary
                 self.text_encoder_ = clone(self.encoder).set_params(**self._passed_on_to("encoder")).fit(X)
-            rows = self.text_encoder_.transform(X)
+            rows = rows_of_documents(self.text_encoder_, X)
         else:
             rows, y = validate_data(self, X, y, dtype=np.float32, accept_sparse="csr")
         check_classification_targets(y)

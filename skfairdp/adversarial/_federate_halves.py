@@ -20,17 +20,24 @@ _DOES_NOT_COVER = (
     "an encoder that lets records show through others: it was tried on made-up batches, and changing one record left "
     "the others as they were",
 )
-_VOCABULARY = "words of the training documents: the text encoder carries them as its vocabulary"
+_OF_TEXT_ENCODER = "what the text encoder learned from the training documents, which it carries"
 _COLUMN_STATISTICS = (
     "means, spreads and quantiles of the training columns, smallest and largest values among them, and how much and "
     "where they tell classes apart: the tabular encoder carries these to scale its inputs (encoder='mlp' learns none)"
 )
 
 
-def not_covered(reads_text: bool, is_tabular: bool) -> tuple[str, ...]:
+def rows_of_documents(text_encoder: Any, documents: Any) -> np.ndarray:
+    """Turn documents into the rows that the network of a text encoder takes."""
+    read = getattr(text_encoder, "module_inputs", text_encoder.transform)
+    return read(documents)
+
+
+def not_covered(text_encoder: Any, is_tabular: bool) -> tuple[str, ...]:
     """Name what the guarantee of a released representation leaves out."""
-    if reads_text:
-        return (*_DOES_NOT_COVER, _VOCABULARY)
+    if text_encoder is not None:
+        carried = text_encoder._carried() if hasattr(text_encoder, "_carried") else _OF_TEXT_ENCODER
+        return (*_DOES_NOT_COVER, carried)
     return (*_DOES_NOT_COVER, _COLUMN_STATISTICS) if is_tabular else _DOES_NOT_COVER
 
 
@@ -49,7 +56,7 @@ class EncodedReleases(ReleaseTransformerMixin, TransformerMixin):
         from skfairdp.neural import values_to_release
 
         if hasattr(self, "text_encoder_"):
-            rows = self.text_encoder_.transform(X)
+            rows = rows_of_documents(self.text_encoder_, X)
         else:
             rows = validate_data(self, X, dtype=np.float32, accept_sparse="csr", reset=False)
         return values_to_release(*self._networks, rows)
@@ -144,9 +151,11 @@ class FederateEncoder(_Half, EncodedReleases, SkfairdpEstimator):
             classifier.mechanism_,
             classifier._stream.spawn(1)[0],
             covers=classifier.privacy_.covers,
-            does_not_cover=not_covered(classifier._reads_text, classifier._is_tabular),
+            does_not_cover=not_covered(getattr(classifier, "text_encoder_", None), classifier._is_tabular),
         )
-        for name in ("text_encoder_", "n_features_in_", "feature_names_in_"):
+        if hasattr(classifier, "text_encoder_"):
+            part.text_encoder_ = _without_cache(classifier.text_encoder_)
+        for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(classifier, name):
                 setattr(part, name, getattr(classifier, name))
         part._names_out = classifier.get_feature_names_out()
@@ -257,6 +266,11 @@ class FederateHead(_Half, ClassifierMixin, SkfairdpEstimator):
         return self.classes_[best]
 
 
+def _without_cache(text_encoder: Any) -> Any:
+    """Return a text encoder that keeps nothing of the documents it reads."""
+    return text_encoder._for_device() if hasattr(text_encoder, "_for_device") else text_encoder
+
+
 def check_records_stay_apart(encoder: Any, n_features: int, text_encoder: Any, seed: int) -> None:
     """Refuse an encoder through which a record could be seen in the encodings of others.
 
@@ -285,11 +299,20 @@ def check_records_stay_apart(encoder: Any, n_features: int, text_encoder: Any, s
     if text_encoder is None:
         size = find_mixed_rows(lambda batch: encode(encoder, batch), rows)
     else:
-        size = find_mixed_rows(lambda batch: encode(encoder, text_encoder.transform(batch)), documents)
+        apart = _without_cache(text_encoder)  # what is remembered from one trial would look the same in the next
+        sizes = getattr(text_encoder, "_batch_sizes_to_try", {})
+
+        def encoded(batch: list[str]) -> np.ndarray:
+            rows = rows_of_documents(apart, batch)
+            values = encode(encoder, rows)
+            # A few outputs may round away what many features show.
+            return np.hstack([rows, values]) if rows.dtype.kind == "f" else values
+
+        size = find_mixed_rows(encoded, documents, **sizes)
     if size is not None:
         raise ValueError(
             f"encoder mixes records: changing one of {size} changed what it makes of the others (or it draws at "
             "random), so that a record could be seen through other records and no epsilon would hold. A batch "
             "normalisation must keep running statistics (track_running_stats=True), and attention must not reach "
-            "over the batch."
+            "over the batch; batch_size=1 of a TransformersEncoder encodes documents one by one."
         )

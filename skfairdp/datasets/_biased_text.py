@@ -73,6 +73,44 @@ GRAMMARS = {
         },
         subjects=("I read", "we talked", "they wrote", "she asked", "he dreamt", "you heard"),
     ),
+    "occupation": Grammar(
+        classes={
+            "accountant": ("ledgers", "invoices", "audits", "balances", "budgets", "taxes"),
+            "architect": ("facades", "blueprints", "skylines", "atriums", "vaults", "arches"),
+            "attorney": ("lawsuits", "verdicts", "clauses", "subpoenas", "courtrooms", "appeals"),
+            "chiropractor": ("spines", "joints", "posture", "vertebrae", "backaches", "adjustments"),
+            "comedian": ("jokes", "punchlines", "sketches", "hecklers", "parodies", "laughter"),
+            "composer": ("symphonies", "scores", "harmonies", "quartets", "overtures", "motifs"),
+            "dentist": ("teeth", "cavities", "crowns", "gums", "molars", "braces"),
+            "dietitian": ("diets", "calories", "vitamins", "menus", "proteins", "allergies"),
+            "dj": ("turntables", "mixes", "beats", "playlists", "nightclubs", "remixes"),
+            "filmmaker": ("screenplays", "cameras", "premieres", "editing", "documentaries", "trailers"),
+            "interior designer": ("sofas", "curtains", "wallpapers", "lamps", "fabrics", "carpets"),
+            "journalist": ("headlines", "interviews", "newsrooms", "columns", "deadlines", "sources"),
+            "model": ("catwalks", "runways", "portfolios", "castings", "fashion", "magazines"),
+            "nurse": ("wards", "bandages", "shifts", "bedsides", "injections", "thermometers"),
+            "painter": ("canvases", "easels", "brushes", "portraits", "pigments", "galleries"),
+            "paralegal": ("filings", "affidavits", "notaries", "dockets", "contracts", "briefs"),
+            "pastor": ("sermons", "parishes", "baptisms", "hymns", "congregations", "prayers"),
+            "personal trainer": ("workouts", "dumbbells", "squats", "stretches", "treadmills", "pushups"),
+            "photographer": ("lenses", "tripods", "negatives", "shutters", "darkrooms", "exposures"),
+            "physician": ("diagnoses", "prescriptions", "clinics", "symptoms", "vaccines", "checkups"),
+            "poet": ("sonnets", "verses", "rhymes", "stanzas", "metaphors", "ballads"),
+            "professor": ("lectures", "seminars", "syllabi", "faculties", "theses", "citations"),
+            "psychologist": ("therapies", "emotions", "memories", "anxieties", "dreams", "moods"),
+            "rapper": ("lyrics", "hooks", "cyphers", "freestyles", "bars", "mixtapes"),
+            "software engineer": ("compilers", "bugs", "databases", "servers", "algorithms", "repositories"),
+            "surgeon": ("scalpels", "sutures", "transplants", "incisions", "anaesthesia", "stitches"),
+            "teacher": ("classrooms", "homework", "blackboards", "pupils", "lessons", "exams"),
+            "yoga teacher": ("mats", "breathing", "postures", "meditation", "asanas", "balance"),
+        },
+        templates={
+            "opener": "{marker} {subject} of {content}.",
+            "time": "{marker} {subject} of {content}.",
+            "degree": "{subject} {marker} often of {content}.",
+        },
+        subjects=("my days are full", "friends tell me", "I think", "people ask", "letters speak", "colleagues know"),
+    ),
 }
 
 
@@ -101,10 +139,11 @@ def make_biased_text(
     ----------
     n_samples : int, default=1000
         Number of documents.
-    task : {"sentiment", "topic"}, default="sentiment"
+    task : {"sentiment", "topic", "occupation"}, default="sentiment"
         What the target says about a document.
     n_classes : int, default=2
-        2 or 3 for sentiment, 2 to 5 for topics. The last class is the favourable outcome.
+        2 or 3 for sentiment, 2 to 5 for topics, 2 to 28 for occupations, as many as in Bias in Bios [2]_. The last
+        class is the favourable outcome. With many classes `label_bias` must be small, at most ``2 / n_classes``.
     n_groups : int, default=2
         Number of author regions, 2 to 4.
     n_sentences : int, default=3
@@ -147,6 +186,8 @@ def make_biased_text(
     References
     ----------
     .. [1] Y. Elazar and Y. Goldberg. Adversarial removal of demographic attributes from text data. EMNLP 2018.
+    .. [2] M. De-Arteaga et al. Bias in Bios: a case study of semantic representation bias in a high-stakes setting.
+       FAT* 2019.
 
     Examples
     --------

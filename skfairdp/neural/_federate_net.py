@@ -507,6 +507,7 @@ def _looks_at_validation_rows(callback: Callback) -> bool:
 
 def _continue_from(net: FederateNet, previous: FederateNet) -> None:
     """Take over weights, the optimiser's memory and the history of another net."""
+    step_sizes = [group["lr"] for group in net.optimizer_.param_groups]
     try:
         net.module_.load_state_dict(previous.module_.state_dict())
         net.optimizer_.load_state_dict(copy.deepcopy(previous.optimizer_.state_dict()))
@@ -515,8 +516,8 @@ def _continue_from(net: FederateNet, previous: FederateNet) -> None:
             "warm_start=True continues the training of the same network, but its shape has changed since the last "
             f"fit (classes, groups, features, or layer sizes); use warm_start=False. torch says: {error}"
         ) from None
-    for group in net.optimizer_.param_groups:
-        group["lr"] = net.lr
+    for group, step_size in zip(net.optimizer_.param_groups, step_sizes):
+        group["lr"] = step_size
     net.history.extend(copy.deepcopy(list(previous.history)))
 
 

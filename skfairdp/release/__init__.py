@@ -3,8 +3,15 @@
 from skfairdp.release._paid_release import transform_in_blocks
 from skfairdp.release._pipeline_guarantee import pipeline_guarantee
 from skfairdp.release._release_mixin import ReleaseMixin, ReleaseTransformerMixin
+from skfairdp.release._word_guarantee import word_guarantee
 
-__all__ = ["ReleaseMixin", "ReleaseTransformerMixin", "pipeline_guarantee", "transform_in_blocks"]
+__all__ = [
+    "ReleaseMixin",
+    "ReleaseTransformerMixin",
+    "pipeline_guarantee",
+    "transform_in_blocks",
+    "word_guarantee",
+]
 
 # For other folders of skfairdp; not public.
 from skfairdp.release._paid_release import paid_before, price_of_new_rows

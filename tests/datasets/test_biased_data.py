@@ -221,6 +221,19 @@ def test_content_words_of_classes_and_markers_are_disjoint():
         assert len({len(content) for content in grammar.classes.values()}) == 1
 
 
+def test_twenty_eight_occupations():
+    knobs = {"task": "occupation", "n_classes": 28, "label_bias": 0.0, "skew": 0.8, "label_signal": 1.0}
+    train = make_biased_text(2000, random_state=0, **knobs)
+    test = make_biased_text(20_000, random_state=1, **knobs)
+    assert len(test.target_names) == 28
+    assert probe_accuracy(train, test, "target") == 1.0
+    # Every second occupation is held mostly by one region: 4 of 5 of its rows.
+    east = pd.Series(test.sensitive_features == "east").groupby(test.target).mean()
+    assert np.allclose(east, np.tile([0.2, 0.8], 14), atol=0.06)
+    with pytest.raises(ValueError, match="label_bias"):
+        make_biased_text(10, task="occupation", n_classes=28)
+
+
 def test_documents_are_sentences():
     made = make_biased_text(50, n_sentences=2, random_state=0)
     for document in made.data:
