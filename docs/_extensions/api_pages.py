@@ -80,6 +80,8 @@ GUIDE = {
     "SensitivityBounds": "pate",
     "SoftLabelDisplay": "pate",
     "TrainingHistoryDisplay": "federate",
+    "TransformerNetwork": "text",
+    "TransformersEncoder": "text",
     "TrialBudget": "private_search",
     "TruncatedNegativeBinomial": "private_search",
     "VoteMechanism": "pate",
@@ -93,9 +95,14 @@ GUIDE = {
     "excessive_risk_gap": "pate",
     "fetch_adult": "datasets",
     "flipping_probability": "pate",
+    "forget_features": "text",
+    "frozen_features": "text",
     "hard_label_bounds": "pate",
+    "layers_behind": "text",
     "leakage_report": "leakage",
     "leakage_score": "leakage",
+    "load_tokenizer": "text",
+    "load_transformer": "text",
     "make_biased_text": "text",
     "make_code_length_scorer": "leakage",
     "make_leakage_scorer": "leakage",
@@ -108,12 +115,11 @@ GUIDE = {
     "selection_mechanism": "private_search",
     "selection_rdp": "private_search",
     "soft_label_bounds": "pate",
+    "token_ids": "text",
     "train_by_opacus": "pate",
-}
-
-#: Pages of the guide that are not written yet, and what stands in for them.
-UNTIL_WRITTEN = {
-    "text": "federate",
+    "transform_in_blocks": "scaling_out",
+    "transformer_fingerprint": "text",
+    "word_guarantee": "text",
 }
 
 #: The version in which a name first appeared, where that is not the first one.
@@ -146,8 +152,7 @@ def public_members(cls: type) -> dict[str, str]:
 
 def guide_page(folder: str, name: str = "") -> str:
     """Return the name of the guide's page about a public name, or about its folder."""
-    page = GUIDE.get(name, GUIDE[folder])
-    return page if (DOCS / "guide" / f"{page}.md").exists() else UNTIL_WRITTEN[page]
+    return GUIDE.get(name, GUIDE[folder])
 
 
 def _titled(title: str, underline: str = "=") -> list[str]:
