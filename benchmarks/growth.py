@@ -41,16 +41,20 @@ def summary(frame: pd.DataFrame) -> pd.DataFrame:
         later = cost[1:] / cost[:-1]
         judged = later[1:] if len(later) > 1 else later  # start-up shows in the first decade
         growth = judged.max() if len(judged) else np.nan
-        line = {"operation": name}
-        for n, value in zip(group["rows"], cost):
-            line[f"microseconds per row at {n:.0e}".replace("e+0", "e")] = f"{1e6 * value:.3g}"
-        line |= {"growth": f"{growth:.2f}", "slope": f"{slope:.2f}"}
-        line["peak MB"] = " / ".join(f"{value:.0f}" for value in group["megabytes"])
-        line["holds"] = "yes" if growth <= MOST_GROWTH else "no"
-        lines.append(line)
-    columns = sorted({c for line in lines for c in line if c.startswith("micro")}, key=lambda c: float(c.split()[-1]))
-    order = ["operation", *columns, "growth", "slope", "peak MB", "holds"]
-    return pd.DataFrame(lines)[order].fillna("")
+        lines.append(
+            {
+                "operation": name,
+                "rows": " / ".join(f"{n:.0e}".replace("e+0", "e") for n in group["rows"]),
+                "microseconds per row": " / ".join(
+                    f"{1e6 * value:.3g}" if value < 1e-4 else f"{1e6 * value:.0f}" for value in cost
+                ),
+                "peak MB": " / ".join(f"{value:.0f}" for value in group["megabytes"]),
+                "growth": f"{growth:.2f}",
+                "slope": f"{slope:.2f}",
+                "holds": "yes" if growth <= MOST_GROWTH else "no",
+            }
+        )
+    return pd.DataFrame(lines)
 
 
 def draw(frame: pd.DataFrame, path: Path) -> None:
