@@ -145,7 +145,18 @@ class TransformerNetwork(nn.Module):
         _choose_trainable(transformer, trainable)
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
-        """Map token ids of shape (n, length) to vectors; a document without tokens gives the vector of zeros."""
+        """Encode documents.
+
+        Parameters
+        ----------
+        ids : torch.Tensor of shape (n_documents, length)
+            Token ids, as ``token_ids`` gives them.
+
+        Returns
+        -------
+        torch.Tensor of shape (n_documents, n_outputs)
+            A document without tokens gives the vector of zeros.
+        """
         return self.behind(self._padded(ids) if self.training else self._by_length(ids))
 
     def _padded(self, ids: torch.Tensor) -> torch.Tensor:
@@ -192,7 +203,21 @@ class TransformerNetwork(nn.Module):
 
 
 def layers_behind(n_inputs: int, hidden_sizes: Sequence[int], dropout: float) -> nn.Module:
-    """Linear layers that end in a ReLU; none if there are no sizes."""
+    """Make linear layers that end in a ReLU; none if there are no sizes.
+
+    Parameters
+    ----------
+    n_inputs : int
+        Width of what comes in.
+    hidden_sizes : sequence of int
+        Width of each layer.
+    dropout : float
+        Share of the units that are dropped in training.
+
+    Returns
+    -------
+    torch.nn.Module
+    """
     if not hidden_sizes:
         return nn.Identity()
     *hidden, width = hidden_sizes
@@ -226,7 +251,21 @@ def frozen_features(network: TransformerNetwork, ids: np.ndarray, device: Any, *
 
 
 def transformer_fingerprint(network: TransformerNetwork, tokenizer: Any, *settings: Any) -> bytes:
-    """Hash all that features of a document depend on besides the document: weights, vocabulary and settings."""
+    """Hash all that features of a document depend on besides the document: weights, vocabulary and settings.
+
+    Parameters
+    ----------
+    network : TransformerNetwork
+        Its weights count.
+    tokenizer : transformers tokenizer
+        Its vocabulary and its rules count.
+    *settings
+        Whatever else makes a difference.
+
+    Returns
+    -------
+    bytes
+    """
     found = hashlib.sha256(repr(settings).encode())
     for name, weights in sorted(network.transformer.state_dict().items()):
         values = weights.detach().cpu().contiguous()
