@@ -44,7 +44,7 @@ def summary(frame: pd.DataFrame) -> pd.DataFrame:
         lines.append(
             {
                 "operation": name,
-                "rows": " / ".join(f"{n:.0e}".replace("e+0", "e") for n in group["rows"]),
+                "rows, up to": f"{group['rows'].max():,}",
                 "microseconds per row": " / ".join(
                     f"{1e6 * value:.3g}" if value < 1e-4 else f"{1e6 * value:.0f}" for value in cost
                 ),
