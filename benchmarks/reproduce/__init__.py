@@ -8,10 +8,12 @@
 
 Of papers (docs/reproduction.md): ``ome``, ``dpnr``, ``federate-adult``, ``federate-celeba``, ``pate``; beyond them,
 ``federate-adult-trees`` and ``federate-celeba-trees`` have fair trees on the same splits, and
-``federate-adult-combinations`` and ``federate-celeba-combinations`` tell which part of FEDERATE does what. Of the user
-guide (docs/reproduction/*.md): ``federate-adult-guide``, ``federate-celeba-guide``, ``pate-guide``, which
-measure what the papers do not have and share all other cells with them, ``pate-defaults``, ``private-search``, and
-``private-training``, which sets PATE beside other libraries that run in an environment of their own
+``federate-adult-combinations`` and ``federate-celeba-combinations`` tell which part of FEDERATE does what,
+``biased-text`` has its methods on text that can be had, and ``static-embeddings`` sets word vectors that a wheel ships
+beside GloVe (it needs ``pip install --no-deps wordllama``). Of the user guide (docs/reproduction/*.md):
+``federate-adult-guide``, ``federate-celeba-guide``, ``pate-guide``, which measure what the papers do not have and share
+all other cells with them, ``pate-defaults``, ``private-search``, and ``private-training``, which sets PATE beside other
+libraries that run in an environment of their own
 (``_peers_environment``). Each is an ``Experiment`` with
 
 - ``cells(mode)``: what is to be measured, a list of flat dictionaries, one for each setting and seed;
