@@ -38,7 +38,8 @@ def summary(frame: pd.DataFrame) -> pd.DataFrame:
     for name, group in frame.groupby("operation", sort=False):
         cost = (group["seconds"] / group["rows"]).to_numpy()
         slope = np.polyfit(np.log(group["rows"]), np.log(group["seconds"]), 1)[0] if len(group) > 1 else np.nan
-        later = cost[1:] / cost[:-1]
+        tenfolds = np.diff(np.log10(group["rows"]))
+        later = (cost[1:] / cost[:-1]) ** (1 / tenfolds)  # a smaller step is judged as if it went on to ten times
         judged = later[1:] if len(later) > 1 else later  # start-up shows in the first decade
         growth = judged.max() if len(judged) else np.nan
         lines.append(
