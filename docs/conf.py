@@ -48,7 +48,7 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "ignore_repr_types": r"matplotlib|skfairdp\.inspection",  # the picture is shown, its name need not be
     "remove_config_comments": True,
-    "within_subsection_order": "FileNameSortKey",
+    "within_subsection_order": "gallery_order.order_of_readme",
     "backreferences_dir": "generated/backreferences",
     "doc_module": ("skfairdp",),
 }

@@ -38,6 +38,7 @@ class WorkerProcesses:
         if self._n_jobs > 1 and may_fork():
             self._pool = ProcessPoolExecutor(self._n_jobs, mp_context=multiprocessing.get_context("fork"))
             self._pool.submit(int)  # the processes are forked by the first call, while this one has no thread
+            threading.Thread(target=_load_what_draws).start()
         elif n_jobs is None and n_cells <= _WORTH_FRESH_PROCESSES:
             self._n_jobs = 1
 
@@ -68,6 +69,12 @@ def declare_process_ours() -> None:
 def may_fork() -> bool:
     """Tell whether a copy of this process would work: it is ours, has one thread, and torch has started none."""
     return _process_is_ours and sys.platform == "linux" and "torch" not in sys.modules and threading.active_count() == 1
+
+
+def _load_what_draws() -> None:
+    """Load what the report is drawn with, while this process waits for the others."""
+    import matplotlib.backends.backend_svg
+    import matplotlib.figure  # noqa: F401
 
 
 def _numbered(number: int, function: Callable, *arguments: Any) -> tuple[int, Any]:
