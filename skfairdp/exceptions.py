@@ -33,7 +33,22 @@ class OverclaimedPrivacyWarning(UserWarning):
 
 
 class PrivacyLeakWarning(UserWarning):
-    """Something outside the guarantee was learned from private rows, or a guarantee does not cover them."""
+    """Something outside the guarantee was learned from private rows, or a guarantee does not cover them.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> from skfairdp import PATEClassifier
+    >>> from skfairdp.datasets import make_biased_classification
+    >>> X, y = make_biased_classification(600, random_state=0, return_X_y=True)
+    >>> pate = PATEClassifier(DecisionTreeClassifier(max_depth=2), n_teachers=20, random_state=0)
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     pate = pate.fit(X, y)  # without public rows
+    >>> [warning.category.__name__ for warning in caught]
+    ['PrivacyLeakWarning']
+    """
 
 
 class BudgetExceededError(RuntimeError):
@@ -58,6 +73,19 @@ class MissingSensitiveFeaturesWarning(UserWarning):
     """An estimator that exists for fairness was fitted without ``sensitive_features``.
 
     It works, and does what it can without them; the message says what that is.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from skfairdp import FairPrivateClassifier
+    >>> from skfairdp.datasets import make_biased_classification
+    >>> X, y = make_biased_classification(300, random_state=0, return_X_y=True)
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     model = FairPrivateClassifier(LogisticRegression(), random_state=0).fit(X, y)
+    >>> [warning.category.__name__ for warning in caught]
+    ['MissingSensitiveFeaturesWarning']
     """
 
 
@@ -65,6 +93,19 @@ class ContinuousSensitiveFeatureWarning(UserWarning):
     """A sensitive column holds many different numbers, such as ages, and each would be a group of its own.
 
     The message says how to bin them.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import numpy as np
+    >>> from skfairdp import tpr_gap
+    >>> rng = np.random.default_rng(0)
+    >>> y, age = rng.integers(0, 2, 5000), rng.integers(18, 90, 5000)
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     gap = tpr_gap(y, y, sensitive_features=age)
+    >>> [warning.category.__name__ for warning in caught]
+    ['ContinuousSensitiveFeatureWarning']
     """
 
 
@@ -72,6 +113,21 @@ class SmallGroupWarning(UserWarning):
     """A sensitive group has too few rows of a class for its rates to be known, and so to be made equal.
 
     The message names the groups and their numbers of rows.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from skfairdp import FairPrivateClassifier
+    >>> from skfairdp.datasets import make_biased_classification
+    >>> X, y = make_biased_classification(300, random_state=0, return_X_y=True)
+    >>> group = np.where(np.arange(300) < 12, "few", "many")
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     model = FairPrivateClassifier(LogisticRegression(), random_state=0).fit(X, y, sensitive_features=group)
+    >>> "SmallGroupWarning" in {warning.category.__name__ for warning in caught}
+    True
     """
 
 
@@ -80,6 +136,18 @@ class SensitiveFeaturesNotRoutedError(RuntimeError, ValueError):
 
     scikit-learn raises ``RuntimeError`` for a metadata request while routing is off, and ``ValueError``
     for metadata that it cannot pass on; code that expects either of them catches this one.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from skfairdp import make_fairness_scorer, tpr_gap
+    >>> from skfairdp.exceptions import SensitiveFeaturesNotRoutedError
+    >>> model = LogisticRegression().fit([[0.0], [1.0]], [0, 1])
+    >>> try:
+    ...     make_fairness_scorer(tpr_gap, greater_is_better=False)(model, [[0.0], [1.0]], [0, 1])
+    ... except SensitiveFeaturesNotRoutedError as error:
+    ...     print("needs sensitive_features" in str(error))
+    True
     """
 
 

@@ -112,6 +112,11 @@ def test_functions_of_neural_describe_their_parameters():  # tests/test_docstrin
             assert described_by(thing) == list(inspect.signature(thing).parameters), name
 
 
+def test_every_public_name_has_an_example():
+    public = {f"{folder}.{name}": getattr(getattr(skfairdp, folder), name) for folder, name in NAMES}
+    assert [name for name, thing in public.items() if callable(thing) and ">>>" not in inspect.getdoc(thing)] == []
+
+
 CLASSES = {name: thing for folder, name in NAMES if inspect.isclass(thing := getattr(getattr(skfairdp, folder), name))}
 
 

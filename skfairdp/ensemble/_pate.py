@@ -73,6 +73,18 @@ class DataDependentPrivacy:
         The guarantee, which holds for any votes and may be published.
     publishable : bool
         Always False: the number was computed from private votes without noise.
+
+    Examples
+    --------
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> from skfairdp import PATEClassifier
+    >>> from skfairdp.datasets import make_biased_classification
+    >>> X, y = make_biased_classification(1200, random_state=0, return_X_y=True)
+    >>> settings = {"n_teachers": 40, "n_queries": 50, "labels": "hard", "epsilon": 8.0, "random_state": 0}
+    >>> pate = PATEClassifier(DecisionTreeClassifier(max_depth=3), **settings)
+    >>> found = pate.fit(X[:1000], y[:1000], public=X[1000:]).data_dependent_privacy()
+    >>> found.publishable, found.epsilon <= found.data_independent_epsilon
+    (False, True)
     """
 
     epsilon: float

@@ -91,6 +91,19 @@ class PATEFairness:
         Strength of the student's penalty.
     publishable : bool
         Always False.
+
+     Examples
+     --------
+     >>> from sklearn.tree import DecisionTreeClassifier
+     >>> from skfairdp import PATEClassifier, pate_fairness
+     >>> from skfairdp.datasets import make_biased_classification
+     >>> data = make_biased_classification(1500, random_state=0)
+     >>> X, y, z = data.data, data.target, data.sensitive_features
+     >>> pate = PATEClassifier(DecisionTreeClassifier(max_depth=3), n_teachers=30, epsilon=8.0, random_state=0)
+     >>> pate = pate.fit(X[:1200], y[:1200], public=X[1200:])
+     >>> found = pate_fairness(pate, X[1200:], sensitive_features=z[1200:], n_repeats=5, random_state=0)
+     >>> found.n_teachers, len(found.groups), bool(found.gap >= 0)
+     (30, 2, True)
     """
 
     groups: pd.DataFrame

@@ -57,6 +57,15 @@ class EpsilonAudit:
         How many pairs of inputs were tried.
     x, x_prime : ndarray or str
         The pair that was counted.
+
+    Examples
+    --------
+    A release that adds no noise to a bit contradicts every claim.
+
+    >>> from skfairdp import audit_epsilon
+    >>> audit = audit_epsilon(lambda X: X.copy(), [0], [1], claimed=1.0, random_state=0)
+    >>> audit.contradicts, audit.epsilon_lower > 1.0
+    (True, True)
     """
 
     epsilon_lower: float

@@ -48,6 +48,20 @@ def train_by_opacus(
     -------
     list of (ndarray, ndarray)
         Weights and biases of each layer.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfairdp.neural import train_by_opacus
+    >>> from skfairdp.random import random_stream
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 3))
+    >>> settings = {"hidden_sizes": (4,), "batch_size": 50, "max_epochs": 1, "learning_rate": 0.1, "max_grad_norm": 1.0}
+    >>> layers = train_by_opacus(
+    ...     X, (X[:, 0] > 0).astype(int), 2, epsilon=3.0, delta=1e-5, **settings, stream=random_stream(0)
+    ... )
+    >>> [weights.shape for weights, _ in layers]
+    [(3, 4), (4, 2)]
     """
     from opacus import PrivacyEngine
 

@@ -453,6 +453,18 @@ def train_net(
     Returns
     -------
     FederateNet
+
+    Examples
+    --------
+    :class:`~skfairdp.FederateClassifier` writes the parameters and calls it.
+
+    >>> from skfairdp import FederateClassifier
+    >>> from skfairdp.datasets import make_biased_classification
+    >>> data = make_biased_classification(200, random_state=0)
+    >>> model = FederateClassifier(max_epochs=2, early_stopping=False, random_state=0)
+    >>> model = model.fit(data.data, data.target, sensitive_features=data.sensitive_features)
+    >>> len(model.net_.history)
+    2
     """
     device = resolve_device(params["device"])
     optimizer = params["optimizer"]

@@ -36,6 +36,15 @@ def load_tokenizer(source: Any, local_files_only: bool = False) -> Any:
     Returns
     -------
     transformers tokenizer
+
+    Examples
+    --------
+    >>> from transformers import BertTokenizer
+    >>> words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "good", "bad", "film"]
+    >>> tokenizer = BertTokenizer({word: i for i, word in enumerate(words)})
+    >>> from skfairdp.neural import load_tokenizer
+    >>> load_tokenizer(tokenizer) is tokenizer
+    True
     """
     if not _is_address(source):
         return source
@@ -57,6 +66,15 @@ def load_transformer(source: Any, local_files_only: bool = False) -> nn.Module:
     -------
     torch.nn.Module
         What turns token ids into hidden states; of an encoder with a decoder, the encoder.
+
+    Examples
+    --------
+    >>> from transformers import BertConfig, BertModel
+    >>> from skfairdp.neural import load_transformer
+    >>> sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    >>> bert = BertModel(BertConfig(vocab_size=8, **sizes))
+    >>> load_transformer(bert) is bert  # a copy, whose training leaves yours alone
+    False
     """
     if _is_address(source):
         with _quiet_transformers() as transformers, _helpful_errors(source, "model"):
@@ -95,6 +113,15 @@ def token_ids(tokenizer: Any, documents: Sequence[str], max_length: int) -> np.n
     Returns
     -------
     ndarray of shape (n_documents, length), int64
+
+    Examples
+    --------
+    >>> from transformers import BertTokenizer
+    >>> words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "good", "bad", "film"]
+    >>> tokenizer = BertTokenizer({word: i for i, word in enumerate(words)})
+    >>> from skfairdp.neural import token_ids
+    >>> token_ids(tokenizer, ["good film", "bad"], 10).tolist()
+    [[2, 5, 7, 3], [2, 6, 3, -1]]
     """
     found = tokenizer(list(documents), truncation=True, max_length=max_length, return_attention_mask=False)["input_ids"]
     ids = np.full((len(found), max([1, *map(len, found)])), NO_TOKEN, dtype=np.int64)
@@ -122,6 +149,19 @@ class TransformerNetwork(nn.Module):
         Documents of equal length that are encoded at once in evaluation.
     mixed_precision : {"auto"} or bool
         Compute in bfloat16; "auto" does so on a GPU that can.
+
+    Examples
+    --------
+    >>> from transformers import BertConfig, BertModel, BertTokenizer
+    >>> words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "good", "bad", "film"]
+    >>> tokenizer = BertTokenizer({word: i for i, word in enumerate(words)})
+    >>> sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    >>> bert = BertModel(BertConfig(vocab_size=8, **sizes))
+    >>> import torch
+    >>> from skfairdp.neural import TransformerNetwork, token_ids
+    >>> ids = token_ids(tokenizer, ["good film", "bad"], 10)
+    >>> TransformerNetwork(bert, hidden_sizes=(5,))(torch.as_tensor(ids)).shape
+    torch.Size([2, 5])
     """
 
     def __init__(
@@ -217,6 +257,12 @@ def layers_behind(n_inputs: int, hidden_sizes: Sequence[int], dropout: float) ->
     Returns
     -------
     torch.nn.Module
+
+    Examples
+    --------
+    >>> from skfairdp.neural import layers_behind
+    >>> layers_behind(8, (), 0.0)
+    Identity()
     """
     if not hidden_sizes:
         return nn.Identity()
@@ -241,6 +287,18 @@ def frozen_features(network: TransformerNetwork, ids: np.ndarray, device: Any, *
     Returns
     -------
     ndarray of shape (n_documents, n_outputs), float32
+
+    Examples
+    --------
+    >>> from transformers import BertConfig, BertModel, BertTokenizer
+    >>> words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "good", "bad", "film"]
+    >>> tokenizer = BertTokenizer({word: i for i, word in enumerate(words)})
+    >>> sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    >>> bert = BertModel(BertConfig(vocab_size=8, **sizes))
+    >>> from skfairdp.neural import TransformerNetwork, frozen_features, token_ids
+    >>> ids = token_ids(tokenizer, ["good film", "bad"], 10)
+    >>> frozen_features(TransformerNetwork(bert), ids, "cpu", show_progress=False).shape
+    (2, 8)
     """
     from tqdm import tqdm
 
@@ -265,6 +323,18 @@ def transformer_fingerprint(network: TransformerNetwork, tokenizer: Any, *settin
     Returns
     -------
     bytes
+
+    Examples
+    --------
+    >>> from transformers import BertConfig, BertModel, BertTokenizer
+    >>> words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "good", "bad", "film"]
+    >>> tokenizer = BertTokenizer({word: i for i, word in enumerate(words)})
+    >>> sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    >>> bert = BertModel(BertConfig(vocab_size=8, **sizes))
+    >>> from skfairdp.neural import TransformerNetwork, transformer_fingerprint
+    >>> network = TransformerNetwork(bert)
+    >>> transformer_fingerprint(network, tokenizer, "mean") == transformer_fingerprint(network, tokenizer, "cls")
+    False
     """
     found = hashlib.sha256(repr(settings).encode())
     for name, weights in sorted(network.transformer.state_dict().items()):

@@ -43,6 +43,18 @@ class AuditComparison:
         The rows that decide whether things got worse: systems that exist already, or without one the reference.
     sentences : tuple of str
         The changes in words.
+
+    Examples
+    --------
+    >>> from skfairdp import audit_table
+    >>> from skfairdp.datasets import make_biased_classification
+    >>> from skfairdp.table_audit import compare_audits
+    >>> frame = make_biased_classification(600, group_shift=3.0, as_frame=True, random_state=0).frame
+    >>> frame["vendor"] = (frame["x0"] > 0).astype(int)
+    >>> roles = {"target": "target", "sensitive": "group", "predictions": "vendor", "methods": "none", "pos_label": 1}
+    >>> audit = audit_table(frame, **roles, random_state=0, verbose=False)
+    >>> compare_audits(audit, audit).guarded
+    ('vendor',)
     """
 
     table: pd.DataFrame

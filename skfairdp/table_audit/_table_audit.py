@@ -87,6 +87,17 @@ class TableAudit:
         ``lowest_group``, and further columns that are shown as they are.
     too_few : dict of str to tuple of str
         For each sensitive attribute the groups with too few rows to say anything; no gap is about them.
+
+    Examples
+    --------
+    >>> from skfairdp import audit_table
+    >>> from skfairdp.datasets import make_biased_classification
+    >>> frame = make_biased_classification(800, group_shift=3.0, as_frame=True, random_state=0).frame
+    >>> frame["vendor"] = (frame["x0"] > 0).astype(int)
+    >>> roles = {"target": "target", "sensitive": "group", "predictions": "vendor", "pos_label": 1}
+    >>> audit = audit_table(frame, **roles, methods="none", random_state=0, verbose=False)
+    >>> audit.table.index.tolist(), audit.fairness
+    (['vendor'], 'tpr_gap')
     """
 
     table: pd.DataFrame
