@@ -2,7 +2,9 @@
 
 import math
 from copy import deepcopy
+from pathlib import Path
 
+import matplotlib
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
@@ -128,3 +130,13 @@ def expected_failures(estimator):
     return dict.fromkeys(
         [f"check_sample_weight_equivalence_on_{kind}_data" for kind in kinds], reasons[type(estimator)]
     )
+
+
+def assert_same_document(made: Path, shown: Path) -> None:
+    """A table or figure that was made again is the one in the documents, byte by byte.
+
+    Another version of matplotlib draws the same picture in other bytes; then only tables are compared.
+    """
+    pins = (Path(__file__).parents[1] / "constraints.txt").read_text(encoding="utf-8").split()
+    if made.suffix != ".svg" or f"matplotlib=={matplotlib.__version__}" in pins:
+        assert made.read_bytes() == shown.read_bytes(), made.name

@@ -9,6 +9,7 @@ from benchmarks.reproduce import _shipped
 from benchmarks.reproduce._experiment import Experiment, experiment_of
 from benchmarks.reproduce._journal import Journal
 from benchmarks.reproduce._shipped import JOURNALS, TABLES, ship, shipped_names, shipped_rows, tables_of_shipped
+from tests._checks import assert_same_document
 
 
 @pytest.mark.parametrize("name", shipped_names())
@@ -18,7 +19,7 @@ def test_documents_show_what_the_journal_holds(name, tmp_path):
     made = sorted(tmp_path.iterdir())
     assert made
     for path in made:
-        assert path.read_bytes() == (TABLES / path.name).read_bytes(), path.name
+        assert_same_document(path, TABLES / path.name)
 
 
 @pytest.mark.parametrize("name", shipped_names())
