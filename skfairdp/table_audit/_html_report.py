@@ -5,6 +5,7 @@ import hashlib
 import html
 import math
 import re
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -45,8 +46,9 @@ _STRATA_NAMES = {
 }
 
 
-def write_html_page(result: "TableAudit") -> str:
-    """Write the page."""
+@cache
+def page_environment() -> Environment:
+    """Return what the templates are read by; each is compiled once."""
     environment = Environment(
         loader=PackageLoader("skfairdp.table_audit"),
         autoescape=True,
@@ -66,6 +68,12 @@ def write_html_page(result: "TableAudit") -> str:
         "options": _mark_options,
     }
     environment.globals |= {"span": span, "isnan": math.isnan}
+    return environment
+
+
+def write_html_page(result: "TableAudit") -> str:
+    """Write the page."""
+    environment = page_environment()
     loader = environment.loader
     assert loader is not None
     script = loader.get_source(environment, "sort_tables.js")[0]

@@ -75,6 +75,10 @@ def _picture_for_screens(
             warnings.filterwarnings("ignore", "Glyph .* missing|Matplotlib currently does not support")
             figure = Figure(figsize=(width / 72, height / 72), layout="constrained")  # 72 pixels to the inch, as in SVG
             label = draw(figure.subplots())
+            layout = figure.get_layout_engine()
+            assert layout is not None
+            layout.execute(figure)
+            figure.set_layout_engine("none")  # or else it would be drawn once more only to lay it out
             file = io.StringIO()
             figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
         pictures.append(_inline_svg(file.getvalue(), css, label))

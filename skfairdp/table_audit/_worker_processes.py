@@ -38,7 +38,7 @@ class WorkerProcesses:
         if self._n_jobs > 1 and may_fork():
             self._pool = ProcessPoolExecutor(self._n_jobs, mp_context=multiprocessing.get_context("fork"))
             self._pool.submit(int)  # the processes are forked by the first call, while this one has no thread
-            threading.Thread(target=_load_what_draws).start()
+            threading.Thread(target=_load_what_reports).start()
         elif n_jobs is None and n_cells <= _WORTH_FRESH_PROCESSES:
             self._n_jobs = 1
 
@@ -71,10 +71,14 @@ def may_fork() -> bool:
     return _process_is_ours and sys.platform == "linux" and "torch" not in sys.modules and threading.active_count() == 1
 
 
-def _load_what_draws() -> None:
-    """Load what the report is drawn with, while this process waits for the others."""
+def _load_what_reports() -> None:
+    """Load what the report is made with, while this process waits for the others."""
     import matplotlib.backends.backend_svg
     import matplotlib.figure  # noqa: F401
+
+    from skfairdp.table_audit._html_report import page_environment
+
+    page_environment().get_template("report.html.j2")
 
 
 def _numbered(number: int, function: Callable, *arguments: Any) -> tuple[int, Any]:
