@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import gc
 import importlib.metadata
 import os
 import platform
@@ -16,6 +17,10 @@ from skfairdp import __version__
 from skfairdp._cli_options import make_parser
 
 _SHOWN = ("numpy", "scipy", "pandas", "scikit-learn", "torch", "skorch", "fairlearn", "matplotlib", "joblib")
+
+#: The libraries that are loaded make hundreds of thousands of objects that stay. To look for garbage among them after
+#: every 700, which is the default, takes half a second.
+_OBJECTS_BETWEEN_COLLECTIONS = 100_000
 
 EXIT_OK, EXIT_FORBIDDEN, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 0, 1, 2, 130
 
@@ -282,6 +287,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = make_parser()
     chosen = parser.parse_args(arguments)
     chosen.is_program = arguments is None
+    if chosen.is_program:
+        gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     if chosen.command is None:
         parser.print_help()
         return EXIT_OK
