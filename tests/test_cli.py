@@ -331,13 +331,22 @@ def test_a_wrong_ledger_gives_one_clear_line(folder, capsys, arguments, message)
     assert os.listdir() == ["t.csv"]
 
 
+def _hear_interruptions():
+    """Undo what a shell does to programs in the background, whose children would be deaf to ctrl-c."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def begin_a_long_release(folder, *more):
     """Start a process that privatises a million rows, and return when the first of them are on disk."""
     with open("big.csv", "w") as file:
         file.write("a,b\n" + "1.25,2.5\n" * 1_000_000)
     arguments = ["privatize", "big.csv", "out.csv", "--epsilon", "1", "--columns", "a,b", *more]
     process = subprocess.Popen(
-        [sys.executable, "-m", "skfairdp.cli", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-m", "skfairdp.cli", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=_hear_interruptions,
     )
     patience = time.monotonic() + 60
     while not any(p.stat().st_size for p in folder.glob(".out.csv.*.part")) and time.monotonic() < patience:
