@@ -24,7 +24,7 @@ from skfairdp.dask._written_once import (
     write_partition,
     write_whole,
 )
-from skfairdp.release import price_of_new_rows
+from skfairdp.release import PriceOfRows, price_of_new_rows
 
 _RECEIPT = "_guarantee.json"
 _METHODS = ["transform", "predict", "predict_proba"]
@@ -103,9 +103,9 @@ def release_to_parquet(
     target = _check_folder(folder)
     chosen, kept = _check_columns(data, columns, keep)
     method = _check_method(estimator, method)
-    guarantee = _guarantee_of(estimator, kept)
+    price = _price_of(estimator, kept)
     drafts = target.with_name(f".{target.name}.unfinished")
-    plan = ReleasePlan(str(target), str(drafts), uuid.uuid4().hex, chosen, kept, method, guarantee)
+    plan = ReleasePlan(str(target), str(drafts), uuid.uuid4().hex, chosen, kept, method, price)
     blocks = blocks_of_collection(data)
     if resume:
         plan, contents = _begun_before(plan, len(blocks))
@@ -127,7 +127,7 @@ def release_to_parquet(
     ]
     dask.compute(*(write(blocks[i], i, contents[i], *shared) for i in missing))
     _finish(plan, contents)
-    return plan.guarantee, sum(content.n_rows for content in contents)
+    return plan.price.guarantee, sum(content.n_rows for content in contents)
 
 
 def _check_folder(folder: str | os.PathLike[str]) -> Path:
@@ -174,19 +174,21 @@ def _check_method(estimator: Any, method: str | None) -> str:
     return method or found[0]
 
 
-def _guarantee_of(estimator: Any, keep: tuple[Any, ...]) -> PrivacyGuarantee:
+def _price_of(estimator: Any, keep: tuple[Any, ...]) -> PriceOfRows:
     price = price_of_new_rows(estimator)
-    if price is None or math.isinf(price.epsilon):
-        reason = "it makes the rows that it is given not private" if price is None else "; ".join(price.does_not_cover)
+    if price is None or math.isinf(price.guarantee.epsilon):
+        nothing = "it makes the rows that it is given not private"
+        reason = nothing if price is None else "; ".join(price.guarantee.does_not_cover)
         raise ValueError(f"{type(estimator).__name__} has no finite guarantee for these rows: {reason}.")
     copied = (f"the columns copied as they are: {', '.join(map(str, keep))}",) if keep else ()
-    return replace(price, does_not_cover=(*price.does_not_cover, *_SCOPE, *copied))
+    scope = (*price.guarantee.does_not_cover, *_SCOPE, *copied)
+    return replace(price, guarantee=replace(price.guarantee, does_not_cover=scope))
 
 
 def _terms(plan: ReleasePlan, n_partitions: int) -> dict[str, Any]:
     """Return what may not change before a release is finished."""
     return {
-        "guarantee": plan.guarantee.to_dict(),
+        "guarantee": plan.price.guarantee.to_dict(),
         "columns": None if plan.columns is None else list(plan.columns),
         "kept_unprotected": list(plan.keep),
         "method": plan.method,
@@ -205,7 +207,7 @@ def _begin(plan: ReleasePlan, contents: Sequence[PartitionContent], estimator: A
         _check_links(drafts, folder)
         remembered = {"release": plan.release, "contents": [asdict(content) for content in contents]}
         write_whole(drafts / "contents.json", remembered, plan.drafts)
-        charge_release(plan.guarantee, source=type(estimator).__name__)
+        charge_release(plan.price.guarantee, source=type(estimator).__name__)
     except BaseException:  # nothing was drawn: leave everything as it was
         shutil.rmtree(drafts, ignore_errors=True)
         shutil.rmtree(folder, ignore_errors=True)

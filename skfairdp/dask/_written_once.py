@@ -19,8 +19,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from skfairdp.accounting import PrivacyGuarantee
-from skfairdp.release import paid_before
+from skfairdp.release import PriceOfRows, paid_before
 from skfairdp.table_files import file_digest
 
 #: Where a part carries its receipt: rows and receipt get their name in one step.
@@ -43,7 +42,7 @@ class ReleasePlan:
         What is released, and what is copied beside it; None for arrays.
     method : str
         The method of the estimator that releases.
-    guarantee : PrivacyGuarantee
+    price : PriceOfRows
         What was paid for each row.
     """
 
@@ -53,7 +52,7 @@ class ReleasePlan:
     columns: tuple[Any, ...] | None
     keep: tuple[Any, ...]
     method: str
-    guarantee: PrivacyGuarantee
+    price: PriceOfRows
 
 
 @dataclass(frozen=True)
@@ -130,7 +129,7 @@ def _drawn_table(block: Any, estimator: Any, plan: ReleasePlan) -> pd.DataFrame:
     values, kept = split_columns(block, plan)
     if kept is not None and not hasattr(estimator, "feature_names_in_"):
         values = values.to_numpy()
-    with paid_before(plan.guarantee):
+    with paid_before(plan.price):
         drawn = np.asarray(getattr(estimator, plan.method)(values))
     released = pd.DataFrame(drawn, columns=_names_of_release(estimator, plan, drawn))
     return released if kept is None else pd.concat([released, kept], axis=1)
@@ -159,7 +158,7 @@ def _write_draft(draft: Path, frame: pd.DataFrame, plan: ReleasePlan, number: in
     from pyarrow import parquet
 
     table = pyarrow.Table.from_pandas(frame, preserve_index=False)
-    receipt = {"release": plan.release, "partition": number, "guarantee": plan.guarantee.to_dict()}
+    receipt = {"release": plan.release, "partition": number, "guarantee": plan.price.guarantee.to_dict()}
     metadata = {**(table.schema.metadata or {}), METADATA_KEY: json.dumps(receipt).encode()}
     parquet.write_table(table.replace_schema_metadata(metadata), draft)
     _sync(draft)

@@ -14,7 +14,7 @@ __all__ = [
 ]
 
 # For other folders of skfairdp; not public.
-from skfairdp.release._paid_release import paid_before, price_of_new_rows
+from skfairdp.release._paid_release import PriceOfRows, paid_before, price_of_new_rows
 from skfairdp.release._pipeline_guarantee import (
     check_public_rows,
     find_mixed_rows,

@@ -1,8 +1,9 @@
 """Rows that are released in several blocks and paid for once, since each of them is in one block only."""
 
-import math
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,29 +11,56 @@ import numpy as np
 from skfairdp._base import BLOCK_VALUES
 from skfairdp._validation import check_count
 from skfairdp.accounting import PrivacyGuarantee, charge_release, withheld_releases
-from skfairdp.release._pipeline_guarantee import pipeline_guarantee
+from skfairdp.release._pipeline_guarantee import price_and_releases
 from skfairdp.release._release_mixin import ReleaseMixin
 
 
-def price_of_new_rows(estimator: Any) -> PrivacyGuarantee | None:
+@dataclass(frozen=True)
+class PriceOfRows:
+    """What rows cost that an estimator is given, as it is now.
+
+    Attributes
+    ----------
+    guarantee : PrivacyGuarantee
+        The price of each row, for all steps together.
+    releases : tuple of PrivacyGuarantee
+        What each private step spends for itself when the rows pass once.
+    """
+
+    guarantee: PrivacyGuarantee
+    releases: tuple[PrivacyGuarantee, ...]
+
+
+def price_of_new_rows(estimator: Any) -> PriceOfRows | None:
     """Return what an estimator or a pipeline costs each row that it is given; ``None`` if it makes nothing private."""
-    price = pipeline_guarantee(estimator, rows="new")
-    return None if price.mechanism == "none" else price
+    guarantee, releases = price_and_releases(estimator, "new")
+    return None if guarantee.mechanism == "none" else PriceOfRows(guarantee, releases)
 
 
 @contextmanager
-def paid_before(price: PrivacyGuarantee) -> Iterator[None]:
-    """Let the code within release rows whose price has been charged already, each of them once."""
+def paid_before(price: PriceOfRows) -> Iterator[None]:
+    """Let the code within release rows whose price has been charged already, each of them once.
 
-    def refuse_more(guarantee: PrivacyGuarantee) -> None:
-        if math.isinf(guarantee.epsilon) and not math.isinf(price.epsilon):
+    Between the charge and the draw somebody may have refitted a step or changed its epsilon, in another thread
+    perhaps. So only the releases that the price was computed from are let through, each once; any other is refused.
+    """
+    left = Counter(_what_runs(release) for release in price.releases)
+
+    def refuse_others(release: PrivacyGuarantee) -> None:
+        left[_what_runs(release)] -= 1
+        if left[_what_runs(release)] < 0:
             raise RuntimeError(
-                f"epsilon={price.epsilon:g} was paid for these rows, and the release would cost infinity "
-                f"({guarantee.mechanism}). Nothing was released."
+                f"{price.guarantee} was paid for these rows, and no step was to release them by {release}: the "
+                "estimator has changed since, in another thread perhaps. Rows of this block were not released."
             )
 
-    with withheld_releases(refuse_more):
+    with withheld_releases(refuse_others):
         yield
+
+
+def _what_runs(release: PrivacyGuarantee) -> Hashable:
+    """Describe a release without the stream of its noise, which is another one in every worker."""
+    return release.with_seed(None).events
 
 
 def transform_in_blocks(estimator: Any, X: Any, out: Any, *, block_rows: int | None = None) -> PrivacyGuarantee | None:
@@ -88,8 +116,9 @@ def transform_in_blocks(estimator: Any, X: Any, out: Any, *, block_rows: int | N
     if isinstance(estimator, ReleaseMixin):
         for part in parts:
             estimator.mechanism_.check(estimator._values_to_release(X[part]))
-    charge_release(price, source=type(estimator).__name__)
-    with paid_before(price):
-        for part in parts:
-            out[part] = estimator.transform(X[part])
-    return price
+    charge_release(price.guarantee, source=type(estimator).__name__)
+    for part in parts:
+        with paid_before(price):
+            released = estimator.transform(X[part])
+        out[part] = released
+    return price.guarantee

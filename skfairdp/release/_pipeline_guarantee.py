@@ -83,21 +83,26 @@ def pipeline_guarantee(pipeline: Any, *, rows: str = "fitted") -> PrivacyGuarant
     >>> pipeline_guarantee(broken).epsilon, pipeline_guarantee(broken, rows="new").epsilon
     (inf, 1.0)
     """
+    return price_and_releases(pipeline, rows)[0]
+
+
+def price_and_releases(pipeline: Any, rows: str) -> tuple[PrivacyGuarantee, tuple[PrivacyGuarantee, ...]]:
+    """Return what a fitted pipeline as a whole costs, and what each private step that rows pass spends for itself."""
     check_option(rows, "rows", _ROWS)
     if hasattr(pipeline, "__sklearn_tags__"):  # others cannot be asked whether they are fitted
         check_is_fitted(pipeline)
     found = _walk_steps(pipeline, type(pipeline).__name__, rows)
+    releases = tuple(found.releases)
     paid = [*found.of_fitted_rows, *([] if found.of_given_rows is None else [found.of_given_rows])]
     if not paid:
         whose = "the rows that it was fitted on" if rows == "fitted" else "rows that it is given"
-        return PrivacyGuarantee(
-            math.inf, mechanism="none", does_not_cover=(f"anything: no step makes {whose} private",)
-        )
+        nothing = (f"anything: no step makes {whose} private",)
+        return PrivacyGuarantee(math.inf, mechanism="none", does_not_cover=nothing), releases
     price = compose(paid)
     if found.reasons:
-        return without_protection(price, found.reasons)
+        return without_protection(price, found.reasons), releases
     scope = tuple(dict.fromkeys((*price.does_not_cover, *found.conditions)))
-    return replace(price, does_not_cover=scope)
+    return replace(price, does_not_cover=scope), releases
 
 
 def without_protection(guarantee: PrivacyGuarantee, reasons: list[str]) -> PrivacyGuarantee:
@@ -200,6 +205,8 @@ class _Findings:
         The price of rows that pass, where everything that comes out is private.
     of_fitted_rows : list of PrivacyGuarantee
         What the rows of ``fit`` have paid.
+    releases : list of PrivacyGuarantee
+        What every private step that rows pass spends for itself, also where the price of another one holds for all.
     reasons : list of str
         Why no guarantee holds.
     conditions : list of str
@@ -208,6 +215,7 @@ class _Findings:
 
     of_given_rows: PrivacyGuarantee | None = None
     of_fitted_rows: list[PrivacyGuarantee] = field(default_factory=list)
+    releases: list[PrivacyGuarantee] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)
     conditions: list[str] = field(default_factory=list)
 
@@ -233,6 +241,7 @@ def _walk_steps(step: Any, name: str, rows: str) -> _Findings:
             found.of_fitted_rows = [privacy] if rows == "fitted" else []
         else:
             found.of_given_rows = privacy
+            found.releases = [privacy]
     if rows == "fitted" and (learned := _learned_without_noise(step)) is not None:
         found.reasons.append(_fitted_on_the_same(name, learned))
     if hasattr(step, "_taken_as_public"):
@@ -247,6 +256,7 @@ def _walk_in_a_row(steps: list[tuple[str, Any]], rows: str) -> _Findings:
     apart = True  # whether every released row is still a function of that row alone
     for name, step in steps:
         found = _walk_steps(step, name, rows)
+        total.releases += found.releases
         if total.of_given_rows is None:
             total.reasons += found.reasons
             total.conditions += found.conditions
@@ -267,6 +277,7 @@ def _walk_side_by_side(branches: list[tuple[str, Any]], rows: str) -> _Findings:
     private = []
     for name, branch in branches:
         found = _walk_steps(branch, name, rows)
+        total.releases += found.releases
         total.reasons += found.reasons
         total.conditions += found.conditions
         total.of_fitted_rows += found.of_fitted_rows

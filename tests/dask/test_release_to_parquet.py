@@ -3,6 +3,7 @@
 import json
 import os
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,7 @@ from skfairdp import FairPrivateClassifier, LaplacePrivatizer, PATEClassifier, P
 from skfairdp.dask import _written_once, release_to_parquet
 from skfairdp.dask._written_once import METADATA_KEY, PartitionContent, ReleasePlan, check_partition, write_partition
 from skfairdp.exceptions import BudgetExceededError
+from skfairdp.release import price_of_new_rows
 from tests.dask import _in_workers
 
 dask = pytest.importorskip("dask")
@@ -99,7 +101,7 @@ def plan_for(tmp_path, privatizer):
     for name in ("noisy", "drafts"):
         (tmp_path / name).mkdir()
     folder, drafts = str(tmp_path / "noisy"), str(tmp_path / "drafts")
-    return ReleasePlan(folder, drafts, "r", tuple(NAMES), (), "transform", privatizer.privacy_)
+    return ReleasePlan(folder, drafts, "r", tuple(NAMES), (), "transform", price_of_new_rows(privatizer))
 
 
 def test_a_task_that_runs_again_changes_nothing(rows, privatizer, tmp_path, monkeypatch):
@@ -153,7 +155,7 @@ def test_rows_that_change_between_computations_are_refused(rows, privatizer, tmp
 
 
 def test_digest_sees_values_order_and_kept_columns(privatizer):
-    plan = ReleasePlan("", "", "", ("a",), ("city",), "transform", privatizer.privacy_)
+    plan = ReleasePlan("", "", "", ("a",), ("city",), "transform", price_of_new_rows(privatizer))
     frame = pd.DataFrame({"a": [1.0, 2.0, 3.0], "city": ["x", "y", "z"]})
     others = [frame.iloc[::-1], frame.assign(a=[1.0, 2.0, 4.0]), frame.assign(city=["x", "y", "y"]), frame.iloc[:2]]
     digests = {check_partition(one, 0, plan, gaps_allowed=False).digest for one in (frame, frame.copy(), *others)}
@@ -203,6 +205,27 @@ def test_an_interrupted_release_is_resumed_at_no_cost(rows, tmp_path):
     assert os.listdir(tmp_path) == ["noisy"]
 
 
+class RefittedMeanwhile(LaplacePrivatizer):
+    """Becomes dearer with its third partition, as if another thread had fitted it again."""
+
+    parts = 0
+
+    def transform(self, X):
+        self.parts += 1
+        if self.parts == 3:
+            self.set_params(epsilon=50.0).fit(X)
+        return super().transform(X)
+
+
+def test_an_estimator_that_is_refitted_meanwhile_releases_no_more(rows, tmp_path):
+    privatizer = RefittedMeanwhile(1.0).fit(np.eye(2))
+    with PrivacyLedger() as ledger, pytest.raises(RuntimeError, match="the estimator has changed since"):
+        release_to_parquet(rows, tmp_path / "noisy", privatizer, keep=["city"])
+    assert ledger.total().epsilon == 1.0
+    assert len(bytes_of(tmp_path / "noisy")) == 2, "published at the price that was paid"
+    assert list((tmp_path / ".noisy.unfinished").glob("*.draft")) == []
+
+
 def test_arrays_pipelines_and_answers(tmp_path):
     values = np.random.default_rng(0).normal(size=(600, 2))
     blocks = da.from_array(values, chunks=(200, 1))  # cut through the rows as well
@@ -248,6 +271,6 @@ def test_foreign_parts_are_left_alone(rows, privatizer, tmp_path):
     plan, block = plan_for(tmp_path, privatizer), rows.get_partition(0).compute()
     content = check_partition(block, 0, plan, gaps_allowed=False)
     write_partition(block, 0, content, privatizer, plan)
-    other = ReleasePlan(plan.folder, plan.drafts, "another", tuple(NAMES), (), "transform", privatizer.privacy_)
+    other = replace(plan, release="another")
     with pytest.raises(FileExistsError, match="belongs to another release"):
         write_partition(block, 0, PartitionContent(10, "any"), privatizer, other)

@@ -4,11 +4,11 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import FeatureUnion, make_pipeline
 
 from skfairdp import GaussianPrivatizer, LaplacePrivatizer, LEACEEraser, OMEEncoder, PrivacyLedger, PublicScaler
 from skfairdp.exceptions import BudgetExceededError
-from skfairdp.release import paid_before, transform_in_blocks
+from skfairdp.release import paid_before, price_of_new_rows, transform_in_blocks
 
 
 def on_disk(tmp_path, name, shape, dtype=np.float64):
@@ -54,7 +54,7 @@ def test_memory_is_that_of_a_block(tmp_path):
         part = slice(start, start + 10_000)
         eraser.partial_fit(X[part], sensitive_features=groups[part])
     for estimator in (LaplacePrivatizer().fit(X[:2]), eraser):
-        estimator.transform(X[:100])  # tables of the noise are made once
+        estimator.transform(X)  # tables of the noise are made once, some of them for values that are rare
         peaks = {}
         for block_rows in (5_000, 200_000):
             tracemalloc.start()
@@ -90,10 +90,59 @@ def test_a_refused_release_writes_nothing():
     assert not out.any()
 
 
-def test_what_was_paid_does_not_cover_a_broken_guarantee():
-    price = LaplacePrivatizer(1.0).fit(np.eye(2)).privacy_
-    with paid_before(price), pytest.raises(RuntimeError, match="would cost infinity"):
-        LaplacePrivatizer(np.inf).fit(np.eye(2)).transform(np.eye(2))
+@pytest.mark.parametrize(
+    "other",
+    [LaplacePrivatizer(np.inf), LaplacePrivatizer(3.0), GaussianPrivatizer(1.0)],
+    ids=["infinite", "dearer", "another mechanism"],
+)
+def test_what_was_paid_covers_no_other_release(other):
+    paid = price_of_new_rows(LaplacePrivatizer(1.0).fit(np.eye(2)))
+    with paid_before(paid):
+        LaplacePrivatizer(1.0, random_state=0).fit(np.eye(2)).transform(np.eye(2))
+    with paid_before(paid), pytest.raises(RuntimeError, match="was paid for these rows, and no step was to release"):
+        other.fit(np.eye(2)).transform(np.eye(2))
+
+
+def test_what_was_paid_covers_one_release():
+    privatizer = LaplacePrivatizer(1.0).fit(np.eye(2))
+    with paid_before(price_of_new_rows(privatizer)):
+        privatizer.transform(np.eye(2))
+        with pytest.raises(RuntimeError, match="no step was to release them"):
+            privatizer.transform(np.eye(2))
+
+
+class RefittedMeanwhile(LaplacePrivatizer):
+    """Becomes dearer with its third block, as if another thread had fitted it again."""
+
+    blocks = 0
+
+    def transform(self, X):
+        self.blocks += 1
+        if self.blocks == 3:
+            self.set_params(epsilon=50.0).fit(X)
+        return super().transform(X)
+
+
+def test_an_estimator_that_is_refitted_meanwhile_releases_no_more():
+    X, out = np.ones((20, 2)), np.zeros((20, 2))
+    with PrivacyLedger() as ledger, pytest.raises(RuntimeError, match="the estimator has changed since"):
+        transform_in_blocks(RefittedMeanwhile(1.0).fit(X), X, out, block_rows=5)
+    assert ledger.total().epsilon == 1.0
+    assert out[:10].all(), "two blocks were released at the price that was paid"
+    assert not out[10:].any()
+
+
+def test_all_private_steps_of_a_pipeline_are_paid_for():
+    """Behind one another the smaller epsilon holds for both; side by side both are paid."""
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    behind = make_pipeline(LaplacePrivatizer(1.0), LaplacePrivatizer(3.0)).fit(X)
+    beside = FeatureUnion([("one", LaplacePrivatizer(1.0)), ("two", LaplacePrivatizer(3.0))]).fit(X)
+    for estimator, epsilon in ((behind, 1.0), (beside, 4.0)):
+        out = np.full(estimator.transform(X).shape, np.nan)
+        with PrivacyLedger() as ledger:
+            transform_in_blocks(estimator, X, out, block_rows=6)
+        assert (len(ledger), ledger.total().epsilon) == (1, pytest.approx(epsilon))
+        assert np.isfinite(out).all()
 
 
 def test_bad_arguments():
