@@ -95,7 +95,10 @@ def test_the_bound_comes_close_to_the_truth(score):
 
 
 def test_more_trials_see_more():
-    bounds = [audit_epsilon(LaplaceNoise(2.0, 0), E1, -E1, n_trials=n).epsilon_lower for n in (500, 20_000, 500_000)]
+    bounds = [
+        audit_epsilon(LaplaceNoise(2.0, 0), E1, -E1, n_trials=n, random_state=0).epsilon_lower
+        for n in (500, 20_000, 500_000)
+    ]
     assert bounds == sorted(bounds)
     assert 0.98 < bounds[-1] <= 1
 
@@ -103,9 +106,11 @@ def test_more_trials_see_more():
 def test_delta_is_taken_off():
     """One-coordinate Laplace at epsilon = 1 is (0.5, 0.2212)-private: nothing above 0.5 at that delta."""
     delta = 1 - math.exp((0.5 - 1) / 2)
-    audit = audit_epsilon(LaplaceNoise(2.0, 0), E1, -E1, n_trials=100_000, delta=delta, claimed=0.5)
+    audit = audit_epsilon(LaplaceNoise(2.0, 0), E1, -E1, n_trials=100_000, delta=delta, claimed=0.5, random_state=0)
     assert 0.35 < audit.epsilon_lower <= 0.5
-    smaller = audit_epsilon(LaplaceNoise(2.0, 0), E1, -E1, n_trials=100_000, delta=delta / 2, claimed=0.5)
+    smaller = audit_epsilon(
+        LaplaceNoise(2.0, 0), E1, -E1, n_trials=100_000, delta=delta / 2, claimed=0.5, random_state=0
+    )
     assert smaller.contradicts, "the planted claim, half of that delta, must be convicted"
 
 
@@ -130,9 +135,11 @@ def test_documents_go_in_and_out():
 def test_rows_that_share_noise_are_audited_one_by_one():
     """Noise shared by a whole call shows only when the rows of a call are many; a call per row is honest."""
     rng = np.random.default_rng(0)
-    audit = audit_epsilon(
-        lambda X: np.round(X + rng.laplace(0, 2.0), 2), [1.0], [-1.0], n_trials=4000, rows_per_call=1, score=as_score
-    )
+
+    def noisy(X):
+        return np.round(X + rng.laplace(0, 2.0), 2)
+
+    audit = audit_epsilon(noisy, [1.0], [-1.0], n_trials=4000, rows_per_call=1, score=as_score, random_state=0)
     assert 0.7 < audit.epsilon_lower <= 1
 
 
@@ -165,11 +172,11 @@ def test_the_claim_comes_from_the_release_unless_given():
 
 def test_a_smaller_delta_than_the_claimed_one_is_refused():
     with pytest.raises(ValueError, match=r"delta must be at least the claimed one, 0\.001"):
-        audit_epsilon(Noisy().fit(None), delta=1e-6)
+        audit_epsilon(Noisy().fit(None), delta=1e-6, random_state=0)
 
 
 def test_without_a_claim_nothing_is_contradicted():
-    audit = audit_epsilon(LaplaceNoise(2.0, 0), E1, -E1, n_trials=1000)
+    audit = audit_epsilon(LaplaceNoise(2.0, 0), E1, -E1, n_trials=1000, random_state=0)
     assert audit.claimed_epsilon is None
     assert not audit.contradicts
     assert "nothing was claimed" in str(audit)
@@ -184,7 +191,7 @@ def test_the_distinguishers_are_reproducible():
 
 
 def test_what_an_audit_says():
-    audit = audit_epsilon(LaplaceNoise(1.0, 0), E1, -E1, claimed=1.0)
+    audit = audit_epsilon(LaplaceNoise(1.0, 0), E1, -E1, claimed=1.0, random_state=0)
     assert isinstance(audit, EpsilonAudit)
     assert "The claim of epsilon = 1 is false" in audit.verdict
     assert audit.verdict in str(audit)
@@ -254,7 +261,7 @@ def test_outputs_that_the_release_cannot_score_convict_it():
 
     release.log_likelihood_ratio = ratio
     release.normalise = lambda X: np.where(X.any(axis=1, keepdims=True), X, np.nan)
-    assert audit_epsilon(release, E1, 0 * E1, claimed=1.0).contradicts
+    assert audit_epsilon(release, E1, 0 * E1, claimed=1.0, random_state=0).contradicts
 
 
 def test_probabilities_of_a_classifier_are_a_release():
@@ -273,7 +280,7 @@ def test_probabilities_of_a_classifier_are_a_release():
 def test_estimators_fitted_on_named_columns(output):
     frame = pd.DataFrame({"a": [0.0, 1.0], "b": [1.0, 2.0]})
     release = LaplacePrivatizer(epsilon=1.0, random_state=0).fit(frame).set_output(transform=output)
-    assert 0.8 < audit_epsilon(release, confidence_level=0.9999).epsilon_lower <= 1
+    assert 0.8 < audit_epsilon(release, confidence_level=0.9999, random_state=0).epsilon_lower <= 1
 
 
 def test_the_claim_of_a_pipeline_is_that_of_its_private_step():
@@ -319,15 +326,15 @@ class OneBit:
 
 def test_a_mechanism_is_audited_as_it_is():
     """With the claim that it makes itself; one that keeps more than it says is convicted."""
-    audit = audit_epsilon(OneBit(0.75), confidence_level=0.9999)
+    audit = audit_epsilon(OneBit(0.75), confidence_level=0.9999, random_state=0)
     assert audit.claimed_epsilon == pytest.approx(math.log(3))
     assert 0.8 < audit.epsilon_lower <= math.log(3)
     assert audit.n_pairs == 2
-    assert audit_epsilon(OneBit(0.75, 0.95)).contradicts
+    assert audit_epsilon(OneBit(0.75, 0.95), random_state=0).contradicts
 
 
 def test_the_pair_that_was_counted_is_told():
-    audit = audit_epsilon(LaplaceNoise(2.0, 0), E1, -E1, n_trials=1000)
+    audit = audit_epsilon(LaplaceNoise(2.0, 0), E1, -E1, n_trials=1000, random_state=0)
     assert (audit.x.tolist(), audit.x_prime.tolist(), audit.n_pairs) == (E1.tolist(), (-E1).tolist(), 1)
     own = audit_epsilon(LaplacePrivatizer(random_state=0).fit(np.eye(3)), n_trials=1000, random_state=0)
     assert own.n_pairs >= 4

@@ -144,7 +144,9 @@ def test_an_audit_convicts_by_dependence_alone():
 
 @pytest.mark.parametrize(("claimed", "words"), [(None, "nothing was claimed"), (math.inf, "claims no protection")])
 def test_what_claims_nothing_is_not_contradicted_by_dependence(claimed, words):
-    audit = audit_epsilon(shared_by_pairs(np.random.default_rng(0)), [0], [1], claimed=claimed, n_trials=1000)
+    audit = audit_epsilon(
+        shared_by_pairs(np.random.default_rng(0)), [0], [1], claimed=claimed, n_trials=1000, random_state=0
+    )
     assert audit.dependence is not None
     assert not audit.contradicts
     assert words in audit.verdict
@@ -168,5 +170,7 @@ def test_calls_of_one_row_are_compared_with_each_other():
 
 
 def test_few_trials_show_copies_already():
-    audit = audit_epsilon(shared_by_pairs(np.random.default_rng(0)), [0], [1], claimed=3.0, n_trials=200)
+    audit = audit_epsilon(
+        shared_by_pairs(np.random.default_rng(0)), [0], [1], claimed=3.0, n_trials=200, random_state=0
+    )
     assert audit.contradicts
