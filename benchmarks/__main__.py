@@ -10,6 +10,8 @@ import sys
 import time
 from pathlib import Path
 
+from threadpoolctl import threadpool_limits
+
 from benchmarks._case import CASES, Case, Peer, Quantities, Timings
 
 _HERE = Path(__file__).resolve().parent
@@ -24,8 +26,11 @@ def _seconds(call) -> float:
 
 
 def _measure(timings: Timings) -> tuple[float, float]:
-    """Time both sides in turn, after one warm-up each, and return the medians per unit of work."""
-    with contextlib.ExitStack() as stack:
+    """Time both sides in turn, after one warm-up each, and return the medians per unit of work.
+
+    Both compute in one thread: threads that wait for each other on a busy machine took up to ten times as long.
+    """
+    with threadpool_limits(1), contextlib.ExitStack() as stack:
         if isinstance(timings.other, Peer):
             stack.enter_context(timings.other)
         ours, other = [], []
@@ -115,6 +120,7 @@ def main() -> int:
         print(f"[{number}/{len(chosen)}] {case.topic}: {case.title}", file=sys.stderr, flush=True)
         started = time.perf_counter()
         rows.append(run(case) | {"seconds_of_case": time.perf_counter() - started})
+        print(f"    {'holds' if rows[-1]['holds'] else 'MISSED'}, {rows[-1]['seconds_of_case']:.0f} s", file=sys.stderr)
     print(_table(rows))
     missed = [row for row in rows if not row["holds"]]
     minutes = sum(row["seconds_of_case"] for row in rows) / 60

@@ -16,7 +16,7 @@ TREES = HistGradientBoostingClassifier(random_state=0)
 
 
 def _people():
-    data = make_biased_classification(n_samples=30_000, n_features=12, group_shift=1.5, label_bias=0.3, random_state=0)
+    data = make_biased_classification(n_samples=10_000, n_features=12, group_shift=1.5, label_bias=0.3, random_state=0)
     return data.data, data.target, data.sensitive_features
 
 
@@ -34,7 +34,7 @@ def reduction() -> Timings:
             bound = TruePositiveRateParity(difference_bound=0.01)
             return ExponentiatedGradient(clone(TREES), bound).fit(X, y, sensitive_features=groups)
 
-    return Timings(lambda: _fair_and_private(X, y, groups), reduce, repeats=2)
+    return Timings(lambda: _fair_and_private(X, y, groups), reduce, repeats=1)
 
 
 @case("fair trees", "fit, against cross-fitting the same trees of class and groups", ratio_at_most=1.15)

@@ -146,7 +146,7 @@ def ends_alone(n: np.ndarray, rates: np.ndarray):
     return sample
 
 
-@case("gaps", "least coverage of the interval of tpr_gap, 2 to 13 groups", study=True, at_least=0.93)
+@case("gaps", "least coverage of the interval of tpr_gap, 2 to 13 groups", at_least=0.93)
 def tpr():
     lines = [
         (name, gap(rates), ends_alone(n, rates))
@@ -155,7 +155,7 @@ def tpr():
     return Quantities(measure("interval of tpr_gap", lines, MANY_REPEATS))
 
 
-@case("gaps", "least coverage of the interval of tpr_gap, six groups of 10 to 15 rows", study=True, at_least=0.93)
+@case("gaps", "least coverage of the interval of tpr_gap, six groups of 10 to 15 rows", at_least=0.93)
 def tiny():
     n = np.array([10, 11, 12, 13, 14, 15])
     lines = [
@@ -170,7 +170,7 @@ def tiny():
     return Quantities(measure("interval of tpr_gap", lines, MANY_REPEATS))
 
 
-@case("gaps", "least coverage of the interval of the selection ratio, 2 to 13 groups", study=True, at_least=0.93)
+@case("gaps", "least coverage of the interval of the selection ratio, 2 to 13 groups", at_least=0.93)
 def ratios():
     def sampler(n, rates):
         def sample(generator):
@@ -188,7 +188,7 @@ def ratios():
 
 # Cases that call the functions as users do have 200 samples for each configuration, and the error of a coverage is 1.5
 # points: their target is 0.95 less three errors. What must be 0.93 is measured above, over 4,000 samples.
-@case("gaps", "least coverage of estimate_gap as a whole, tpr_gap, 2 to 13 groups", study=True, at_least=0.9)
+@case("gaps", "least coverage of estimate_gap as a whole, tpr_gap, 2 to 13 groups", at_least=0.9)
 def whole():
     lines = [(name, gap(rates), one_rate("tpr_gap", n, rates)) for name, n, rates in configurations()]
     return Quantities(measure("estimate_gap of tpr_gap", lines))

@@ -97,7 +97,7 @@ def selected(draw):
 
 
 def honest(generator, chance):
-    k = MECHANISM.trials.draw(RandomStream())
+    k = MECHANISM.trials.draw(random_stream(int(generator.integers(2**32))))
     return [float((generator.random(k) < chance).any())]
 
 
@@ -106,7 +106,7 @@ def fixed_number(generator, chance):
 
 
 def number_shown(generator, chance):
-    k = MECHANISM.trials.draw(RandomStream())
+    k = MECHANISM.trials.draw(random_stream(int(generator.integers(2**32))))
     return [float((generator.random(k) < chance).any()), float(k)]
 
 
