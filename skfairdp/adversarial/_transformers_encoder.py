@@ -186,7 +186,7 @@ class TransformersEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Skf
         self.tokenizer_ = tokenizer
         self.vocabulary_ = dict(tokenizer.get_vocab())
         if network is not None:
-            settings = (self.pooling, self.max_length, self.mixed_precision)
+            settings = (self.pooling, self.max_length, self.mask_token, self.mixed_precision, str(self.device))
             self._fingerprint = transformer_fingerprint(network, tokenizer, *settings)
             self.network_ = network
             self._n_features_out = network.n_outputs

@@ -90,6 +90,17 @@ def test_mask_token_of_another_model():
     assert np.array_equal(first, second)
 
 
+def test_kept_features_know_the_mask_token(folder):
+    """What stands for a masked word changes how a document is read, and so which features are its own."""
+    forget_features()
+    encoder = TransformersEncoder(folder)
+    masked, read = (
+        encoder.set_params(mask_token=token).fit().transform(["a hidden film"])[0] for token in ("hidden", "[MASK]")
+    )
+    assert not np.allclose(masked, read)
+    forget_features()
+
+
 def test_bad_settings_are_named(folder):
     with pytest.raises(ValueError, match="max_length=200 is more than the 128 tokens"):
         TransformersEncoder(folder, max_length=200).fit()
