@@ -170,7 +170,7 @@ def tiny():
     return Quantities(measure("interval of tpr_gap", lines, MANY_REPEATS))
 
 
-@case("gaps", "least coverage of the interval of the selection ratio, 2 to 13 groups", at_least=0.93)
+@case("gaps", "least coverage of the interval of the selection ratio, 2 to 13 groups", study=True, at_least=0.93)
 def ratios():
     def sampler(n, rates):
         def sample(generator):

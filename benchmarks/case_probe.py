@@ -107,19 +107,19 @@ def mean_accuracies() -> tuple[float, float]:
 @case("probe", "Attacker, 10,000 x 300, against MLPClassifier(alpha=1): clear signal", speedup_at_least=20)
 def probe_on_a_clear_signal():
     H, z = rows_10000_by_300(0.5)
-    return Timings(lambda: ProbeClassifier(random_state=0).fit(H, z), lambda: peer().fit(H, z), repeats=2)
+    return Timings(lambda: ProbeClassifier(random_state=0).fit(H, z), lambda: peer().fit(H, z), repeats=1)
 
 
 @case("probe", "Attacker, 10,000 x 300, against MLPClassifier(alpha=1): faint signal", speedup_at_least=20)
 def probe_on_a_faint_signal():
     H, z = rows_10000_by_300(0.1)
-    return Timings(lambda: ProbeClassifier(random_state=0).fit(H, z), lambda: peer().fit(H, z), repeats=2)
+    return Timings(lambda: ProbeClassifier(random_state=0).fit(H, z), lambda: peer().fit(H, z), repeats=1)
 
 
 @case("probe", "Attacker, 10,000 x 300, against MLPClassifier(alpha=1): no signal", speedup_at_least=20)
 def probe_on_noise():
     H, z = rows_10000_by_300(0.0)
-    return Timings(lambda: ProbeClassifier(random_state=0).fit(H, z), lambda: peer().fit(H, z), repeats=2)
+    return Timings(lambda: ProbeClassifier(random_state=0).fit(H, z), lambda: peer().fit(H, z), repeats=1)
 
 
 @case("probe", "Mean attack accuracy over ten or more representations, in points", study=True, shortfall_at_most=0.5)
