@@ -294,7 +294,7 @@ def _four_columns(n: int) -> pd.DataFrame:
     return pd.DataFrame(_rows(n, 4), columns=["x0", "x1", "x2", "x3"]).round(3)
 
 
-@operation("skfairdp privatize, CSV")
+@operation("skfairdp privatize, CSV", up_to=TEN_MILLION)
 def privatize_csv(n: int) -> Callable[[], Any]:
     return _privatize(n, "csv")
 
@@ -334,12 +334,12 @@ def _audit(n: int, kind: str) -> Callable[[], Any]:
     return _command(kind, words.split(), [people(n)])
 
 
-@operation("skfairdp audit, CSV", up_to=10**5)  # case_audit.py measures a million rows
+@operation("skfairdp audit, CSV")
 def audit_csv(n: int) -> Callable[[], Any]:
     return _audit(n, "csv")
 
 
-@operation("skfairdp audit, Parquet", up_to=10**5)
+@operation("skfairdp audit, Parquet")
 def audit_parquet(n: int) -> Callable[[], Any]:
     return _audit(n, "parquet")
 

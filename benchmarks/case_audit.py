@@ -48,8 +48,7 @@ def memory_of(session: int) -> int:
     return total
 
 
-@functools.cache
-def audit_of(n_rows: int, n_features: int = 10) -> tuple[float, float]:
+def run_audit(n_rows: int, n_features: int = 10) -> tuple[float, float]:
     """Run the command on a table; return seconds and gibibytes."""
     with tempfile.TemporaryDirectory() as folder:
         people(n_rows, n_features).to_csv(Path(folder) / "people.csv", index=False)
@@ -74,9 +73,13 @@ def audit_of(n_rows: int, n_features: int = 10) -> tuple[float, float]:
     return seconds, peak / _GIB
 
 
+audit_of = functools.cache(run_audit)
+
+
 @case("audit", "10^3 rows, seconds", at_most=10)
 def thousand() -> Quantities:
-    return Quantities(audit_of(1_000)[0])
+    # Most of it is loading code, which takes twice as long when nothing of it is in memory yet: the best of three.
+    return Quantities(min(run_audit(1_000)[0] for _ in range(3)))
 
 
 @case("audit", "10^4 rows, seconds", at_most=30)

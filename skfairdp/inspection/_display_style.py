@@ -70,25 +70,34 @@ def label_points(ax: Any, points: Sequence[tuple[float, float]], labels: Sequenc
     from matplotlib.transforms import Bbox
 
     ax.figure.draw_without_rendering()  # now the limits and the layout are known
-    around = 7 * ax.figure.dpi / 72  # of each point; in pixels
+    pixels = ax.figure.dpi / 72  # to a point, the unit of letters
+    around = 7 * pixels  # of each point
     places = ax.transData.transform(np.asarray(points, dtype=float).reshape(-1, 2))
     frame = ax.get_window_extent()
     taken = [Bbox([place - around, place + around]) for place in places]
     for point, text in zip(points, labels):
-        note = ax.annotate(shortened_label(text), point, xytext=(0, 0), textcoords="offset points")
+        note = ax.annotate(shortened_label(text), point, xytext=(0, 0), textcoords="offset points", va="bottom")
         note.set_in_layout(False)
-        boxes = [_box_when_moved(note, place) for place in _PLACES]
+        box = note.get_window_extent()
+        boxes = [_box_when_moved(box, place, pixels) for place in _PLACES]
         outside = [not (frame.contains(*box.min) and frame.contains(*box.max)) for box in boxes]
         # A label that leaves the axes is worse than one that touches two others.
         costs = [box.count_overlaps(taken) + 3 * leaves for box, leaves in zip(boxes, outside)]
-        taken.append(_box_when_moved(note, _PLACES[costs.index(min(costs))]))
+        best = costs.index(min(costs))
+        taken.append(boxes[best])
+        dx, dy, horizontal, vertical = _PLACES[best]
+        note.set(position=(dx, dy), ha=horizontal, va=vertical)
 
 
-def _box_when_moved(note: Any, place: tuple[float, float, str, str]) -> Any:
-    """Move a label to a place beside its point, and return the pixels that it covers there."""
+def _box_when_moved(box: Any, place: tuple[float, float, str, str], pixels: float) -> Any:
+    """Return the pixels that a label covers at a place; ``box`` is what it covers right above its point and to its right.
+
+    Computed, because matplotlib lays the letters out again whenever it is asked where a label lies.
+    """
     dx, dy, horizontal, vertical = place
-    note.set(position=(dx, dy), ha=horizontal, va=vertical)
-    return note.get_window_extent()
+    left = {"left": 0.0, "center": 0.5, "right": 1.0}[horizontal] * box.width
+    down = {"bottom": 0.0, "center": 0.5, "top": 1.0}[vertical] * box.height
+    return box.translated(dx * pixels - left, dy * pixels - down)
 
 
 class AxesDisplay(ABC):

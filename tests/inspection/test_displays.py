@@ -21,6 +21,7 @@ from skfairdp.inspection import (
     RepresentationDisplay,
     TradeoffDisplay,
 )
+from skfairdp.inspection._display_style import _PLACES, _box_when_moved
 
 
 @pytest.fixture(autouse=True)
@@ -231,3 +232,16 @@ def test_representation_refuses_bad_input():
         RepresentationDisplay.from_representations(np.zeros((4, 3)), sensitive_features=[0, 1, 0, 1], method="umap")
     with pytest.raises(ValueError, match="one for each panel"):
         RepresentationDisplay.from_representations(H, sensitive_features=[0, 1, 0, 1], ax=plt.subplots(1, 2)[1])
+
+
+@pytest.mark.parametrize("dpi", [72, 150])
+def test_boxes_of_labels_are_those_of_matplotlib(dpi):
+    """The place of a label is chosen by boxes that are computed; matplotlib draws it there."""
+    figure, ax = plt.subplots(dpi=dpi)
+    figure.draw_without_rendering()
+    note = ax.annotate("jogging", (0.4, 0.6), xytext=(0, 0), textcoords="offset points", va="bottom")
+    box = note.get_window_extent()
+    for place in _PLACES:
+        note.set(position=place[:2], ha=place[2], va=place[3])
+        computed = _box_when_moved(box, place, dpi / 72)
+        np.testing.assert_allclose(computed.get_points(), note.get_window_extent().get_points())
