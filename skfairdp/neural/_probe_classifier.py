@@ -1,5 +1,6 @@
 """A probe: the attacker that asks what a representation gives away, as fast as the answer allows."""
 
+import functools
 import math
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -9,7 +10,7 @@ from scipy.special import softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from skfairdp._base import SkfairdpEstimator
 from skfairdp._sklearn import Interval, fit_context
@@ -176,7 +177,7 @@ class ProbeClassifier(ClassifierMixin, SkfairdpEstimator):
             raise ValueError(f"y must hold at least two classes for a probe to tell apart; got one class: {classes}.")
         generator = random_stream(self.random_state).generator
         rows, self._mean, self._scale = _standardised(X)
-        with threadpool_limits(1, user_api="blas"):
+        with _matrix_libraries().limit(limits=1):
             team = _Team(rows, class_indices, len(classes), self, generator)
             self.n_iter_, self.left_out_loss_, self.confidence_ = team.train(self, generator)
             self._layers = team.merged(self.confidence_)
@@ -220,6 +221,12 @@ class ProbeClassifier(ClassifierMixin, SkfairdpEstimator):
         """
         best = self.predict_proba(X).argmax(axis=1)
         return self.classes_[best]
+
+
+@functools.cache
+def _matrix_libraries() -> ThreadpoolController:
+    """Return the libraries that multiply matrices. They were loaded with numpy; looking for them takes milliseconds."""
+    return ThreadpoolController().select(user_api="blas")
 
 
 def _standardised(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
