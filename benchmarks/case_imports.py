@@ -49,7 +49,8 @@ from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-{steps}
+from {package} import {transformer}
+model = make_pipeline({transformer}(), LogisticRegression())
 search = GridSearchCV(model, {{"logisticregression__C": [0.1, 1, 10]}}, n_jobs=2)
 search.fit(*load_iris(return_X_y=True))
 """
@@ -58,8 +59,7 @@ search.fit(*load_iris(return_X_y=True))
 @case("imports", "a first search by two processes with a privatizer, over one with a scaler", at_most=1.5)
 def first_parallel_search() -> Quantities:
     """Each process of joblib loads what the search needs, which is most of what a small search takes."""
-    ours = "from skfairdp import LaplacePrivatizer\nmodel = make_pipeline(LaplacePrivatizer(), LogisticRegression())"
-    other = (
-        "from sklearn.preprocessing import StandardScaler\nmodel = make_pipeline(StandardScaler(), LogisticRegression())"
+    return _ratio(
+        _FIRST_SEARCH.format(package="skfairdp", transformer="LaplacePrivatizer"),
+        _FIRST_SEARCH.format(package="sklearn.preprocessing", transformer="StandardScaler"),
     )
-    return _ratio(_FIRST_SEARCH.format(steps=ours), _FIRST_SEARCH.format(steps=other))

@@ -90,7 +90,7 @@ def label_points(ax: Any, points: Sequence[tuple[float, float]], labels: Sequenc
 
 
 def _box_when_moved(box: Any, place: tuple[float, float, str, str], pixels: float) -> Any:
-    """Return the pixels that a label covers at a place; ``box`` is what it covers right above its point and to its right.
+    """Return the pixels that a label covers at a place; ``box`` is what it covers above its point and to its right.
 
     Computed, because matplotlib lays the letters out again whenever it is asked where a label lies.
     """
