@@ -25,7 +25,7 @@ rows) where a slow peer gets less of it. A case on quality returns ``Quantities(
 alone.
 
 Cases marked ``study=True`` measure coverage or accuracy over many fits; they run when their topic is asked for. The
-command ends with 1 if a target is missed, and names it.
+command ends with 1 if a target is missed, and names it, with the reason where the case gives one (``reason="..."``).
 
 ``python -m benchmarks growth`` measures how cost and memory grow with the number of rows; ``growth.py`` says how.
 

@@ -4,6 +4,7 @@ import argparse
 import contextlib
 import importlib
 import json
+import os
 import platform
 import statistics
 import sys
@@ -52,6 +53,7 @@ def run(case: Case) -> dict:
     holds = value >= case.target if case.kind.endswith("at_least") else value <= case.target
     row = {"topic": case.topic, "case": case.title, "ours": ours, "other": other, "kind": case.kind}
     return row | {
+        "reason": case.reason,
         "value": value,
         "target": case.target,
         "holds": bool(holds),
@@ -100,6 +102,8 @@ def main() -> int:
     parser.add_argument("--list", action="store_true", help="list the cases and stop")
     parser.add_argument("--json", type=Path, default=_HERE / "results" / "latest.json", help="where to write the rows")
     options = parser.parse_args()
+    # What pip installs is compiled. New processes of ours would otherwise compile the package again at every start.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
     for path in sorted(_HERE.glob("case_*.py")):
         importlib.import_module(f"benchmarks.{path.stem}")
@@ -126,7 +130,8 @@ def main() -> int:
     minutes = sum(row["seconds_of_case"] for row in rows) / 60
     print(f"\n{len(rows) - len(missed)} of {len(rows)} targets hold; {minutes:.1f} minutes.")
     for row in missed:
-        print(f"missed: {row['topic']}: {row['case']} ({row['value']:.3g}, target {row['target']:g})")
+        reason = f": {row['reason']}" if row["reason"] else ""
+        print(f"missed: {row['topic']}: {row['case']} ({row['value']:.3g}, target {row['target']:g}){reason}")
     if studies := sorted({case.topic for case in CASES if case.study and case not in chosen}):
         print(f"Not run, because they take many minutes: studies of {', '.join(studies)}; --only runs them.")
     options.json.parent.mkdir(parents=True, exist_ok=True)

@@ -105,7 +105,8 @@ class Quantities:
 class Case:
     """A registered case: ``make()`` returns what is timed or was measured, ``kind`` and ``target`` judge it.
 
-    A ``study`` takes minutes and runs only when its topic is asked for.
+    A ``study`` takes minutes and runs only when its topic is asked for. The ``reason`` is printed where the target is
+    missed: what is known about cases that hold on some days only.
     """
 
     topic: str
@@ -114,6 +115,7 @@ class Case:
     kind: str
     target: float
     study: bool = False
+    reason: str = ""
 
 
 CASES: list[Case] = []
@@ -121,14 +123,14 @@ CASES: list[Case] = []
 _KINDS = ("ratio_at_most", "speedup_at_least", "shortfall_at_most", "at_most", "at_least")
 
 
-def case(topic: str, title: str, *, study: bool = False, **target: float) -> Callable:
+def case(topic: str, title: str, *, study: bool = False, reason: str = "", **target: float) -> Callable:
     """Register a case; exactly one of the targets named in the package's docstring is given."""
     (kind, value), *rest = target.items()
     if rest or kind not in _KINDS:
         raise TypeError(f"give exactly one target of {_KINDS}; got {sorted(target)}")
 
     def register(make: Callable[[], Timings | Quantities]) -> Callable:
-        CASES.append(Case(topic, title, make, kind, float(value), study))
+        CASES.append(Case(topic, title, make, kind, float(value), study, reason))
         return make
 
     return register

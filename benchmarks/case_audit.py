@@ -76,7 +76,12 @@ def run_audit(n_rows: int, n_features: int = 10) -> tuple[float, float]:
 audit_of = functools.cache(run_audit)
 
 
-@case("audit", "10^3 rows, seconds", at_most=10)
+@case(
+    "audit",
+    "10^3 rows, seconds",
+    at_most=10,
+    reason="seconds of this machine, a quarter of them for loading scikit-learn, scipy and pandas",
+)
 def thousand() -> Quantities:
     # Most of it is loading code, which takes twice as long when nothing of it is in memory yet: the best of three.
     return Quantities(min(run_audit(1_000)[0] for _ in range(3)))
