@@ -215,7 +215,8 @@ def _figure_3(frame: pd.DataFrame, path: Path) -> None:
             axis.axhline(of.mean(), color="0.5", linestyle=":", linewidth=1)
             axis.annotate(name, (0.05, of.mean()), xytext=(0, 3), textcoords="offset points", fontsize=7)
         axis.set(xscale="log", xlabel="claimed ε", ylabel="empirical privacy 1 − F, %", title=title)
-    figure.legend(*axes[0].get_legend_handles_labels(), frameon=False, fontsize=7, ncols=3, loc="outside lower center")
+    handles = axes[0].get_legend_handles_labels()
+    figure.legend(*handles, frameon=False, fontsize=7, handlelength=5, ncols=3, loc="outside lower center")
     save_figure(figure, path)
 
 
