@@ -159,7 +159,7 @@ def _run_audit(
     from skfairdp.table_audit import audit_table, declare_process_ours, printable
     from skfairdp.table_files import check_writable
 
-    if chosen.is_program:
+    if chosen.is_program and chosen.jobs != 1:  # then it may be forked
         declare_process_ours()
     for path in filter(None, (chosen.out, chosen.json, chosen.markdown)):
         check_writable(path)
@@ -309,6 +309,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         print(f"skfairdp: {printable(' '.join(_reason(error).split()))}", file=sys.stderr)
         return EXIT_BAD_INPUT
+    finally:
+        if chosen.is_program:  # it ends now: to look once more for garbage in all that is loaded takes half a second
+            gc.freeze()
 
 
 def _reason(error: BaseException) -> str:

@@ -69,7 +69,11 @@ def label_points(ax: Any, points: Sequence[tuple[float, float]], labels: Sequenc
     """
     from matplotlib.transforms import Bbox
 
-    ax.figure.draw_without_rendering()  # now the limits and the layout are known
+    layout = ax.figure.get_layout_engine()
+    if layout is not None:  # it also brings the limits up to date
+        layout.execute(ax.figure)
+    else:
+        ax.autoscale_view()
     pixels = ax.figure.dpi / 72  # to a point, the unit of letters
     around = 7 * pixels  # of each point
     places = ax.transData.transform(np.asarray(points, dtype=float).reshape(-1, 2))

@@ -200,7 +200,7 @@ def best_answers(
     if len(subset) == 1 and value == tried[subset]:
         everybody = tuple(_TOTAL * (a in subset) for a in range(n_answers))
         return AnswerMechanism(everybody, everybody, 0.0), value, max(bound, value)
-    return AnswerMechanism(*integer_weights(shares, epsilon)), value, max(bound, value)
+    return AnswerMechanism(*integer_weights(tuple(shares), epsilon)), value, max(bound, value)
 
 
 def _subsets(utilities: np.ndarray, weight: np.ndarray, ratio: float) -> list[tuple[int, ...]]:

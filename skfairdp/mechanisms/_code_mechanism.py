@@ -168,14 +168,15 @@ class CodeMechanism(Mechanism):
         return [(eye[a], eye[b]) for a, b in pairs]
 
 
+@lru_cache(maxsize=256)
 def integer_weights(
-    shares: Sequence[float | Decimal], epsilon: float
+    shares: tuple[float | Decimal, ...], epsilon: float
 ) -> tuple[tuple[int, ...], tuple[int, ...], float]:
     """Turn the least probabilities of codes into integers whose exact epsilon does not exceed ``epsilon``.
 
     Parameters
     ----------
-    shares : sequence of float or Decimal
+    shares : tuple of float or Decimal
         The least probability of each code; 0 for one that is never released.
     epsilon : float
         The epsilon that must not be exceeded.
@@ -199,6 +200,7 @@ def integer_weights(
     return floors, ceilings, _exact_epsilon(floors, ceilings)
 
 
+@lru_cache(maxsize=256)
 def response_floor(n_codes: int, epsilon: float) -> Decimal:
     """Compute the least probability of a code in randomised response, ``1 / (n_codes - 1 + e^epsilon)``."""
     with localcontext(_DIGITS):
@@ -244,7 +246,7 @@ def code_mechanism(n_codes: int, epsilon: float) -> CodeMechanism:
     """
     epsilon = check_epsilon(epsilon, allow_inf=False)
     n_codes = check_count(n_codes, "n_codes", 2)
-    return CodeMechanism(*integer_weights([response_floor(n_codes, epsilon)] * n_codes, epsilon))
+    return CodeMechanism(*integer_weights((response_floor(n_codes, epsilon),) * n_codes, epsilon))
 
 
 def code_probabilities(s: np.ndarray, epsilon: float) -> np.ndarray:

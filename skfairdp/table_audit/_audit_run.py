@@ -40,6 +40,7 @@ from skfairdp.table_audit._train_and_attack import (
     collect_findings,
     guarantees_of,
     predict_out_of_fold,
+    prepare_fold,
     protects_fitted_rows,
     train_and_attack,
 )
@@ -48,6 +49,9 @@ from skfairdp.table_audit._worker_processes import WorkerProcesses
 #: Columns to predict from at most: an eraser of more would take hours.
 MAX_FEATURES = 1000
 _ATTACK_COST = 6.0  # time of an attack on a representation, relative to a logistic regression
+#: Cells of the searched rows up to which all methods share their folds, as numbers. Of more cells, these would be
+#: gigabytes, and turning columns into numbers is a small part of the work.
+_SHARED_CELLS = 40_000
 
 
 class AuditRun:
@@ -191,13 +195,18 @@ class AuditRun:
         steps, calls, owners = [], [], []
         models: dict[str, list[Any]] = {}
         part = self.table.take(self.searched)  # a process is sent no more than it needs
+        shared = self._prepared_folds(part)
         for family in self._families():
             method, adapts = family[0], self._adapts(family)
             models[method.name] = [self._model(method, params) for params in method.candidates(self.setting)]
+            takes_numbers = not method.bare and not method.public_share
             for number, model in enumerate(models[method.name]):
-                for folds in self.folds:
+                for folds, prepared in zip(self.folds, shared):
                     steps.append((method.cost * len(folds), f"{method.name}: tried candidate {number + 1}"))
-                    calls.append((predict_out_of_fold, model, part, folds, method.needs_groups, adapts))
+                    call = (predict_out_of_fold, model, part, folds, method.needs_groups, adapts)
+                    if takes_numbers and prepared is not None:
+                        call = (predict_out_of_fold, model[-1], part, folds, False, adapts, prepared)
+                    calls.append(call)
                     owners.append((family, number))
         tried_by: dict[str, list[list[Predictions]]] = {method.name: [] for method in self.methods}
         for (family, number), found in zip(owners, self._run(steps, calls, progress)):
@@ -226,6 +235,15 @@ class AuditRun:
             self.search_seconds[method.name] = sum(one.seconds for tried in found for one in tried)
         if not self.candidates:
             raise ValueError("no method could be trained. " + " ".join(n for n in self.notes if " is left out" in n))
+
+    def _prepared_folds(self, part: PreparedTable) -> list[Any]:
+        """Turn the columns of all folds of a small table into numbers, once for all methods; None for a large one."""
+        if part.X.size > _SHARED_CELLS:
+            return [None] * len(self.folds)
+        calls = [(prepare_fold, part, *fold) for folds in self.folds for fold in folds]
+        found = dict(self.workers.results(calls))
+        numbers = iter(range(len(calls)))
+        return [[found[next(numbers)] for _ in folds] for folds in self.folds]
 
     def _validation_figures(self, repeats: list[Answers], seed: int) -> dict[str, float]:
         """Compute the mean over repeats of what methods are chosen by."""

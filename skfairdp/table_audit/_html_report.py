@@ -31,6 +31,7 @@ from skfairdp.table_audit._plain_words import (
     span,
 )
 from skfairdp.table_audit._terminal_summary import spoken_duration
+from skfairdp.table_audit._worker_processes import start_in_copy
 
 if TYPE_CHECKING:
     from skfairdp.table_audit._table_audit import TableAudit
@@ -80,7 +81,11 @@ def write_html_page(result: "TableAudit") -> str:
     attributes = list(dict.fromkeys(result.group_rates["attribute"]))
     crossed = " x ".join(result.settings["sensitive"])
     words = fairness_words(result.fairness)
+    more_sections = start_in_copy(_group_and_leak_sections, result, attributes)  # their pictures take half of the time
     tradeoff = tradeoff_picture(result)
+    first_rates = Markup("") if tradeoff else group_rates_picture(result, crossed, most_rates=1)
+    systems = [_system_section(result, name, attributes) for name in result.systems]
+    groups, leaks = more_sections()
     return environment.get_template("report.html.j2").render(
         result=result,
         verdict=result.verdict,
@@ -92,10 +97,10 @@ def write_html_page(result: "TableAudit") -> str:
         best=result.table.loc[result.best].to_dict(),
         reference=result.table.loc[result.reference].to_dict(),
         tradeoff=tradeoff,
-        first_rates=Markup("") if tradeoff else group_rates_picture(result, crossed, most_rates=1),
-        systems=[_system_section(result, name, attributes) for name in result.systems],
-        groups=[_group_section(result, attribute) for attribute in attributes],
-        leaks=[_leak_section(result, attribute) for attribute in dict.fromkeys(result.leakage["attribute"])],
+        first_rates=first_rates,
+        systems=systems,
+        groups=groups,
+        leaks=leaks,
         strata=_strata(result),
         inf=math.inf,
         candidates=_candidates(result),
@@ -212,6 +217,13 @@ def _calibration_section(result: "TableAudit", method: str, attribute: str) -> d
     ]
     left = [group for group in dict.fromkeys(mine["group"].astype(str)) if group not in drawn]
     return {"figure": figure, "rows": rows, "not_drawn": left}
+
+
+def _group_and_leak_sections(
+    result: "TableAudit", attributes: list[str]
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    groups = [_group_section(result, attribute) for attribute in attributes]
+    return groups, [_leak_section(result, attribute) for attribute in dict.fromkeys(result.leakage["attribute"])]
 
 
 def _group_section(result: "TableAudit", attribute: str) -> dict[str, Any]:

@@ -178,7 +178,8 @@ def _pate_method(setting: Setting) -> PATEClassifier:
 
 
 def _set_epsilon_of_last_step(model: Any, epsilon: float) -> None:
-    model[-1].set_epsilon(epsilon)
+    last = model[-1] if isinstance(model, Pipeline) else model
+    last.set_epsilon(epsilon)
 
 
 RECORDS = "each record it is given"

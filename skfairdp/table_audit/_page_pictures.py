@@ -66,8 +66,10 @@ def _picture_for_screens(
         Width on a screen, in pixels. A picture that is shown narrower has smaller letters.
     """
     import matplotlib
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 
+    metadata = {"Date": None, "Creator": None, "Format": None, "Type": None}
     pictures = []
     for css, width, height in zip(("wide", "narrow"), (wide, _NARROW), heights):
         with matplotlib.rc_context(_RC_PARAMS | {"svg.hashsalt": f"{salt} {css}"}), warnings.catch_warnings():
@@ -78,9 +80,9 @@ def _picture_for_screens(
             layout = figure.get_layout_engine()
             assert layout is not None
             layout.execute(figure)
-            figure.set_layout_engine("none")  # or else it would be drawn once more only to lay it out
+            figure.set_layout_engine("none")  # or else it would be laid out once more
             file = io.StringIO()
-            figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+            FigureCanvasSVG(figure).print_svg(file, metadata=metadata)  # savefig draws everything twice
         pictures.append(_inline_svg(file.getvalue(), css, label))
     return Markup("".join(pictures))
 

@@ -140,12 +140,19 @@ class PipelineWithPublicRows(Pipeline):
 Adapt = Callable[[Any], None] | None
 
 
+def prepare_fold(table: PreparedTable, fit: np.ndarray, valid: np.ndarray) -> tuple[Any, Any]:
+    """Turn the columns of training and validation rows into numbers, as learned from the training rows."""
+    preprocessor = table.preprocessor()
+    return preprocessor.fit_transform(table.X.iloc[fit]), preprocessor.transform(table.X.iloc[valid])
+
+
 def predict_out_of_fold(
     model: Any,
     table: PreparedTable,
     folds: list[tuple[np.ndarray, np.ndarray]],
     needs_groups: bool,
     adapts: Sequence[Adapt],
+    prepared: list[tuple[Any, Any]] | None = None,
 ) -> list[Predictions]:
     """Predict each row by a copy of the model that was trained on the folds without it.
 
@@ -161,6 +168,9 @@ def predict_out_of_fold(
         Whether the model must be told the groups.
     adapts : sequence of callable or None
         What makes of the fitted copy the models of several methods, one after the other.
+    prepared : list of (array, array), optional
+        The columns of each fold as numbers, for a model that takes those. Without it, the model takes the columns of
+        the table.
 
     Returns
     -------
@@ -173,14 +183,18 @@ def predict_out_of_fold(
     with warnings.catch_warnings():
         for category in FINDINGS:  # they are about models that are thrown away
             warnings.simplefilter("ignore", category)
-        for fit, valid in folds:
+        for number, (fit, valid) in enumerate(folds):
             started = time.perf_counter()
+            if prepared is None:
+                X_fit, X_valid = (columns_for(table, rows, needs_groups) for rows in (fit, valid))
+            else:
+                X_fit, X_valid = prepared[number]
             with _failure_noted(results):
-                trained = _fit(clone(model), table, fit, needs_groups)
+                trained = _fit(clone(model), X_fit, table, fit)
             for k, adapt in enumerate(adapts):
                 with _failure_noted(results[k : k + 1]):
                     if results[k].failure is None:
-                        found = _answers_of(trained, table, valid, needs_groups, _about_scores(table), adapt)
+                        found = _answers_of(trained, X_valid, table, valid, _about_scores(table), adapt)
                         predicted[k][valid] = found.predicted
                         scores[k][valid] = np.nan if found.scores is None else found.scores
                 results[k].seconds += time.perf_counter() - started
@@ -195,17 +209,17 @@ def _about_scores(table: PreparedTable) -> bool:
     return table.fairness == "calibration_gap"
 
 
-def _fit(model: Any, table: PreparedTable, rows: np.ndarray, needs_groups: bool) -> Any:
-    groups = _groups_for_fit(model, table, rows)
-    return model.fit(columns_for(table, rows, needs_groups), table.y[rows], **groups)
+def _fit(model: Any, X: Any, table: PreparedTable, rows: np.ndarray) -> Any:
+    """Train on rows of the table, whose columns are ``X`` as the model takes them."""
+    return model.fit(X, table.y[rows], **_groups_for_fit(model, table, rows))
 
 
 def _answers_of(
-    model: Any, table: PreparedTable, rows: np.ndarray, needs_groups: bool, with_scores: bool, adapt: Adapt = None
+    model: Any, X: Any, table: PreparedTable, rows: np.ndarray, with_scores: bool, adapt: Adapt = None
 ) -> Answers:
+    """Let a model answer about rows of the table, whose columns are ``X`` as the model takes them."""
     if adapt is not None:
         adapt(model)
-    X = columns_for(table, rows, needs_groups)
     predicted = np.asarray(model.predict(X))
     unknown = set(np.unique(predicted).tolist()) - set(table.classes)
     if unknown:
@@ -305,7 +319,7 @@ def train_and_attack(
     first = Predictions()
     started = time.perf_counter()
     with _failure_noted([first]), collect_findings(first.findings):
-        _fit(model, table, train_rows, needs_groups)
+        _fit(model, columns_for(table, train_rows, needs_groups), table, train_rows)
     for adapt in adapts:
         trained = Predictions(failure=first.failure, findings=list(first.findings))
         with _failure_noted([trained]), collect_findings(trained.findings):
@@ -313,7 +327,8 @@ def train_and_attack(
                 if adapt is not None:
                     adapt(model)
                 trained.seconds = time.perf_counter() - started
-                trained.answers = _answers_of(model, table, test_rows, needs_groups, with_scores)
+                X = columns_for(table, test_rows, needs_groups)
+                trained.answers = _answers_of(model, X, table, test_rows, with_scores)
         if trained.failure is not None:
             outcomes.append((trained, None))
             continue

@@ -1,10 +1,12 @@
 """Who makes the calls of an audit: this process, forked copies of it, or fresh processes."""
 
+import contextlib
 import multiprocessing
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import partial
 from typing import Any
 
 from joblib import Parallel, delayed, effective_n_jobs
@@ -35,10 +37,12 @@ class WorkerProcesses:
     def __init__(self, n_jobs: int | None, n_cells: int):
         self._n_jobs = effective_n_jobs(-1 if n_jobs is None else n_jobs)
         self._pool: ProcessPoolExecutor | None = None
+        self._loading: threading.Thread | None = None
         if self._n_jobs > 1 and may_fork():
             self._pool = ProcessPoolExecutor(self._n_jobs, mp_context=multiprocessing.get_context("fork"))
             self._pool.submit(int)  # the processes are forked by the first call, while this one has no thread
-            threading.Thread(target=_load_what_reports).start()
+            self._loading = threading.Thread(target=_load_what_reports)
+            self._loading.start()
         elif n_jobs is None and n_cells <= _WORTH_FRESH_PROCESSES:
             self._n_jobs = 1
 
@@ -48,6 +52,8 @@ class WorkerProcesses:
     def __exit__(self, *_: object) -> None:
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
+        if self._loading is not None:
+            self._loading.join()  # what it loads is needed next, and while it runs this process may not be forked
 
     def results(self, calls: Sequence[tuple]) -> Iterator[tuple[int, Any]]:
         """Make calls, each a function with its arguments; give number and result of each as soon as it is there."""
@@ -69,6 +75,39 @@ def declare_process_ours() -> None:
 def may_fork() -> bool:
     """Tell whether a copy of this process would work: it is ours, has one thread, and torch has started none."""
     return _process_is_ours and sys.platform == "linux" and "torch" not in sys.modules and threading.active_count() == 1
+
+
+def start_in_copy(function: Callable, *arguments: Any) -> Callable[[], Any]:
+    """Start a call in a forked copy of this process, where one may be made, and return what waits for its result.
+
+    Elsewhere the call is made when its result is asked for; also if the copy died. The result must be one that pickles;
+    function and arguments need not.
+    """
+    if not may_fork() or effective_n_jobs(-1) < 2:
+        return partial(function, *arguments)
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+    # A daemon, so that it ends with this process if an error keeps that from asking for the result.
+    copy = context.Process(target=_send_result, args=(sender, function, *arguments), daemon=True)
+    copy.start()
+    sender.close()  # the copy has its own: if it dies, there is nothing left to wait for
+
+    def wait() -> Any:
+        try:
+            return receiver.recv()
+        except EOFError:
+            return function(*arguments)
+        finally:
+            receiver.close()
+            copy.join()
+
+    return wait
+
+
+def _send_result(sender: Any, function: Callable, *arguments: Any) -> None:
+    # After an error the call is made again by who waits, and fails there; who interrupts has both processes stopped.
+    with contextlib.suppress(Exception, KeyboardInterrupt):
+        sender.send(function(*arguments))
 
 
 def _load_what_reports() -> None:

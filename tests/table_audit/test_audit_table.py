@@ -32,6 +32,7 @@ from skfairdp.metrics import (
     worst_group_accuracy,
 )
 from skfairdp.random import random_stream
+from skfairdp.table_audit import _audit_run
 from skfairdp.table_audit._chosen_method import choose_method
 from skfairdp.table_audit._methods_compared import method_names
 from skfairdp.table_audit._models_of_others import boosted_trees
@@ -254,6 +255,18 @@ def test_candidates_are_judged_out_of_fold(result):
     assert row["accuracy"] == accuracy_score(table.y[train], predicted)
     found = estimate_gap("tpr_gap", table.y[train], predicted, sensitive_features=groups[train], pos_label=1)
     assert row["tpr_gap"] == pytest.approx(found.value, abs=0.01)
+
+
+def test_shared_numbers_of_folds_change_no_figure(monkeypatch):
+    """A small table's folds are turned into numbers once for all methods, a large one's by each model again."""
+    frame = biased(400).assign(region=np.tile(["north", "south", "east", "west", None], 80))
+    methods = ["logistic", "fair trees", "fair private trees", "leace"]
+    shared = audit(frame, methods)
+    monkeypatch.setattr(_audit_run, "_SHARED_CELLS", 0)
+    apart = audit(frame, methods)
+    drop = ["seconds", "search_seconds"]
+    pd.testing.assert_frame_equal(shared.table.drop(columns=drop), apart.table.drop(columns=drop))
+    pd.testing.assert_frame_equal(shared.candidates, apart.candidates)
 
 
 def test_search_releases_each_row_once_per_candidate():

@@ -10,12 +10,16 @@ import pytest
 
 from skfairdp.datasets import make_biased_classification
 from skfairdp.table_audit import _worker_processes
-from skfairdp.table_audit._worker_processes import WorkerProcesses, may_fork
+from skfairdp.table_audit._worker_processes import WorkerProcesses, may_fork, start_in_copy
 
 #: Run in a process of its own: that of the tests has threads, and must not be forked.
 FORKED = """
 import os
-from skfairdp.table_audit._worker_processes import WorkerProcesses, declare_process_ours, may_fork
+from joblib import effective_n_jobs
+from skfairdp.table_audit._worker_processes import WorkerProcesses, declare_process_ours, may_fork, start_in_copy
+
+PARENT = os.getpid()
+TOO_FEW_PROCESSORS = effective_n_jobs(-1) < 2
 
 def process_of(number):
     return number, os.getpid()
@@ -36,6 +40,16 @@ with WorkerProcesses(2, 100) as workers:
         assert str(error) == "a reason"
     else:
         raise AssertionError("the error of a forked process did not arrive")
+assert may_fork()
+result = start_in_copy(lambda number: (number, os.getpid()), 3)  # a lambda cannot be pickled
+assert result() == (3, PARENT) if TOO_FEW_PROCESSORS else result()[1] != PARENT
+assert start_in_copy(lambda: os.getpid() == PARENT or os._exit(1))()  # the copy dies: the call is made here
+try:
+    start_in_copy(fail)()
+except ValueError as error:
+    assert str(error) == "a reason"
+else:
+    raise AssertionError("the error of a copy did not arrive")
 """
 
 
@@ -45,12 +59,18 @@ def process_of(number):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux alone")
 def test_forked_processes_return_results_and_errors():
-    subprocess.run([sys.executable, "-c", FORKED], check=True, timeout=120)
+    found = subprocess.run([sys.executable, "-c", FORKED], check=True, timeout=120, stderr=subprocess.PIPE, text=True)
+    assert found.stderr == ""
 
 
 def test_one_job_is_this_process():
     with WorkerProcesses(1, 10**9) as workers:
         assert list(workers.results([(process_of, 5)])) == [(0, (5, os.getpid()))]
+
+
+def test_call_is_made_here_where_no_copy_may_be_made():
+    assert not may_fork()
+    assert start_in_copy(process_of, 5)() == (5, os.getpid())
 
 
 def test_nothing_is_forked_beside_other_threads_or_torch(monkeypatch):
