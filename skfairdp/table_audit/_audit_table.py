@@ -232,7 +232,7 @@ def audit_table(
     checks += check_table(table, run.stream.generator)
     progress = Progress(run.work(), verbose)
     try:
-        with WorkerProcesses(n_jobs, len(run.train) * table.X.shape[1]) as run.workers:
+        with WorkerProcesses(n_jobs, len(run.train) * table.X.shape[1], _load_what_reports) as run.workers:
             if chosen:
                 run.search(progress)
             run.measure(progress)
@@ -291,3 +291,13 @@ def _as_list(names: Any) -> list[str]:
 def _check_share(value: Any, name: str) -> None:
     if isinstance(value, bool) or not isinstance(value, Real) or not 0 < value < 1:
         raise ValueError(f"{name} must be a number between 0 and 1; got {value!r}.")
+
+
+def _load_what_reports() -> None:
+    """Load what the report is made with, which takes a second."""
+    import matplotlib.backends.backend_svg
+    import matplotlib.figure  # noqa: F401
+
+    from skfairdp.table_audit._html_report import page_environment
+
+    page_environment().get_template("report.html.j2")

@@ -32,17 +32,19 @@ class WorkerProcesses:
         but this process alone where a small table is not worth fresh ones.
     n_cells : int
         Cells of the training table.
+    meanwhile : callable, optional
+        What this process does while forked ones work.
     """
 
-    def __init__(self, n_jobs: int | None, n_cells: int):
+    def __init__(self, n_jobs: int | None, n_cells: int, meanwhile: Callable[[], None] | None = None):
         self._n_jobs = effective_n_jobs(-1 if n_jobs is None else n_jobs)
         self._pool: ProcessPoolExecutor | None = None
-        self._loading: threading.Thread | None = None
+        self._meanwhile: threading.Thread | None = None
         if self._n_jobs > 1 and may_fork():
             self._pool = ProcessPoolExecutor(self._n_jobs, mp_context=multiprocessing.get_context("fork"))
             self._pool.submit(int)  # the processes are forked by the first call, while this one has no thread
-            self._loading = threading.Thread(target=_load_what_reports)
-            self._loading.start()
+            self._meanwhile = threading.Thread(target=meanwhile)
+            self._meanwhile.start()
         elif n_jobs is None and n_cells <= _WORTH_FRESH_PROCESSES:
             self._n_jobs = 1
 
@@ -52,8 +54,8 @@ class WorkerProcesses:
     def __exit__(self, *_: object) -> None:
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
-        if self._loading is not None:
-            self._loading.join()  # what it loads is needed next, and while it runs this process may not be forked
+        if self._meanwhile is not None:
+            self._meanwhile.join()  # while it runs, this process may not be forked
 
     def results(self, calls: Sequence[tuple]) -> Iterator[tuple[int, Any]]:
         """Make calls, each a function with its arguments; give number and result of each as soon as it is there."""
@@ -108,16 +110,6 @@ def _send_result(sender: Any, function: Callable, *arguments: Any) -> None:
     # After an error the call is made again by who waits, and fails there; who interrupts has both processes stopped.
     with contextlib.suppress(Exception, KeyboardInterrupt):
         sender.send(function(*arguments))
-
-
-def _load_what_reports() -> None:
-    """Load what the report is made with, while this process waits for the others."""
-    import matplotlib.backends.backend_svg
-    import matplotlib.figure  # noqa: F401
-
-    from skfairdp.table_audit._html_report import page_environment
-
-    page_environment().get_template("report.html.j2")
 
 
 def _numbered(number: int, function: Callable, *arguments: Any) -> tuple[int, Any]:
