@@ -37,6 +37,7 @@ from skfairdp.table_audit._chosen_method import choose_method
 from skfairdp.table_audit._methods_compared import method_names
 from skfairdp.table_audit._models_of_others import boosted_trees
 from skfairdp.table_audit._prepared_table import hold_out, prepare_table, validation_folds
+from skfairdp.table_audit._train_and_attack import prepare_fold
 
 ROLES = {"target": "target", "sensitive": "group"}
 
@@ -255,6 +256,17 @@ def test_candidates_are_judged_out_of_fold(result):
     assert row["accuracy"] == accuracy_score(table.y[train], predicted)
     found = estimate_gap("tpr_gap", table.y[train], predicted, sensitive_features=groups[train], pos_label=1)
     assert row["tpr_gap"] == pytest.approx(found.value, abs=0.01)
+
+
+def test_columns_of_a_fold_are_prepared_by_its_training_rows():
+    """Rows that are judged may lie far outside of what training has seen, and have other words."""
+    frame = biased(100).assign(region=np.repeat(["north", "south"], 50))
+    frame.loc[50:, "x0"] += 1000
+    table = prepare_table(frame, "target", "group")
+    fit, valid = np.arange(50), np.arange(50, 100)
+    learned = table.preprocessor().fit(table.X.iloc[fit])
+    for found, rows in zip(prepare_fold(table, fit, valid), (fit, valid)):
+        np.testing.assert_array_equal(found, learned.transform(table.X.iloc[rows]))
 
 
 def test_shared_numbers_of_folds_change_no_figure(monkeypatch):
