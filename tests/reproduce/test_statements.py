@@ -140,14 +140,14 @@ def trees(column: str) -> float:
 
 #: Words of the page, and whether the tables bear them out.
 STATEMENTS = {
-    "with a factor of 10 or more, OME is within 4.3 points in every cell": lambda: (
+    "with a factor of 10 or more, OME is within 4.2 points in every cell": lambda: (
         max(
             abs(ours - published)
             for data in (*REVIEWS, "Intent", "MRPC")
             for protocol in READ_WELL
             for ours, published in zip(ome(data, protocol), ome(data, protocol, "published"))
         )
-        == pytest.approx(4.3, abs=0.05)
+        == pytest.approx(4.2, abs=0.05)
     ),
     "the bits of a sentence lose 6,903 at a factor of 100, and a factor of 10 still costs 3,407": lambda: all(
         ome(data, "OME, λ = 100", "exact ε") == [6903] * 4 and ome(data, "OME, λ = 10", "exact ε")[-1] == 3407
@@ -171,12 +171,12 @@ STATEMENTS = {
             for data in (*REVIEWS, "MRPC")
         )
     ),
-    "without noise our vectors do nine to eleven points better": lambda: all(
-        8.5 < ome(data, "no noise")[0] - max(ome(data, "OME")) < 11.5 for data in REVIEWS
+    "without noise our vectors do eight to eleven points better on reviews": lambda: all(
+        7.5 < ome(data, "no noise")[0] - max(ome(data, "OME")) < 11.5 for data in REVIEWS
     ),
-    "It was seen on MRPC (69 to 70 against 66 without noise)": lambda: (
+    "on MRPC it makes no difference (69 to 70 with a factor of 100, 70 without noise)": lambda: (
         [round(value) for value in ends(ome("MRPC", "OME, λ = 100"))] == [69, 70]
-        and round(ome("MRPC", "no noise")[0]) == 66
+        and round(ome("MRPC", "no noise")[0]) == 70
     ),
     "Fair private trees have 86.7 % and a gap of 3.2 at an exact epsilon of 8, and give away what an answer tells: an "
     "AUC of 57.8": lambda: (trees("accuracy"), trees("TPR-gap"), trees(AUC)) == (86.7, 3.2, 57.8),
