@@ -1,7 +1,7 @@
 """How long ``skfairdp audit`` takes on tables of a thousand to a million rows, and whether samples change the verdict.
 
 Each size is a process of its own, from reading the file to the written report. Memory is that of all its processes
-together, sampled while they run; of the thousand rows it is not, because looking took a second of ten.
+together, sampled while they run; of the thousand rows it is not, because looking took half a second of ten.
 """
 
 import functools
