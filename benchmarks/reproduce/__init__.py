@@ -11,10 +11,9 @@ Of papers (docs/reproduction.md): ``ome``, ``dpnr``, ``federate-adult``, ``feder
 ``federate-adult-combinations`` and ``federate-celeba-combinations`` tell which part of FEDERATE does what,
 ``biased-text`` has its methods on text that can be had, and ``static-embeddings`` sets word vectors that a wheel ships
 beside GloVe (it needs ``pip install --no-deps wordllama``). Of the user guide (docs/reproduction/*.md):
-``federate-adult-guide``, ``federate-celeba-guide``, ``pate-guide``, which measure what the papers do not have and share
-all other cells with them, ``pate-defaults``, ``private-search``, and ``private-training``, which sets PATE beside other
-libraries that run in an environment of their own
-(``_peers_environment``). Each is an ``Experiment`` with
+``federate-adult-guide``, ``fair-private-guide``, ``pate-guide`` (which shares cells with ``pate``), ``pate-defaults``,
+``private-search``, and ``private-training``, which sets PATE beside other libraries that run in an environment of their
+own (``_peers_environment``). Each is an ``Experiment`` with
 
 - ``cells(mode)``: what is to be measured, a list of flat dictionaries, one for each setting and seed;
 - ``measure(cell)``: a flat dictionary of numbers;
@@ -35,7 +34,5 @@ shipped journals alone, and a test compares them. The same seed and versions giv
 processor; on another one the last digits of sums differ, and with them what a network learns, by about as much as
 another seed.
 
-Tables are written beside the journal, as Markdown and CSV; those of the documentation are written by ``--full --report
---output docs/reproduction``. Tables of the guide are in the text of
-``docs/reproduction/*.md`` where they have no CSV, and its figures in ``docs/_static``.
+Tables are written beside the journal, as Markdown and CSV; those of the documentation are in ``docs/reproduction``.
 """

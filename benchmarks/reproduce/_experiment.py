@@ -30,7 +30,6 @@ FILES = {
     "federate-adult-trees": "federate_paper",
     "federate-celeba-trees": "federate_paper",
     "federate-adult-guide": "federate_guide",
-    "federate-celeba-guide": "federate_guide",
     "federate-adult-combinations": "federate_combinations",
     "federate-celeba-combinations": "federate_combinations",
     "fair-private-guide": "fair_private_guide",

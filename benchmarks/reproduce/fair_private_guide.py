@@ -281,7 +281,7 @@ def figures(frame: pd.DataFrame, folder: Path) -> None:
     axis.set_xticks(ticks, [f"{epsilon:g}" for epsilon in ticks])
     axis.legend(frameon=False)
     axis.spines[["top", "right"]].set_visible(False)
-    save_figure(figure, folder / "fair_private_adult.svg")
+    save_figure(figure, folder / "fair-private-guide-adult.svg")
 
 
 EXPERIMENTS = {"fair-private-guide": Experiment("fair-private", cells, measure, tables, figures)}

@@ -14,7 +14,7 @@ import pandas as pd
 
 from benchmarks.reproduce._experiment import Experiment
 from benchmarks.reproduce._pate_redraws import DATA, REDRAWS, cells_of, lines_of, measure
-from benchmarks.reproduce._tables import save_figure, spread
+from benchmarks.reproduce._tables import NOTHING, save_figure, spread
 
 TEACHERS = (20, 150)
 FRESH = range(6, 9)  # for comparing ways to post-process, apart from the reported redraws
@@ -27,6 +27,14 @@ TARGETS = [
     ("gap", 150, 10.0, 0.15),
     ("test_gap", 150, 3.0, 0.40),
 ]
+#: Titles, factors and digits of what tables show.
+SHOWN = {
+    "gap": ("gap", 1000, 1),
+    "test_gap": ("test gap", 1000, 1),
+    "accuracy": ("accuracy", 100, 1),
+    "cross_entropy": ("cross-entropy", 1, 3),
+}
+GAPS = ("gap", "test_gap")
 MODERATE = [(20, 10.0), (150, 1.0), (150, 3.0), (150, 10.0)]  # teachers and epsilon: noise at most half of the votes
 
 
@@ -53,24 +61,15 @@ def tables(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """The tables of the guide, and what its text says in numbers."""
     lines = _lines(frame)
     reported = _reported(lines)
-    found = {"results": _results(reported)}
-    for quantity in ("gap", "test_gap"):
-        found[f"{quantity}-soft-over-hard"] = _ratios(reported, quantity).round(2).reset_index()
-    scores = ["clean_accuracy", "clean_cross_entropy", "teacher_accuracy"]
-    found["without-noise"] = reported.groupby(["data", "k", "labels"])[scores].mean().round(3).reset_index()
-    networks = lines[(lines["student"] == "network") & lines["epsilon"].isin([1.0, 10.0])]
-    if len(networks):
-        columns = ["gap", "test_gap", "accuracy", "cross_entropy"]
-        by = networks.groupby(["data", "epsilon", "postprocess", "labels"])
-        found["network-students"] = by[columns].mean().round(4).reset_index()
+    found = {"results": _results(reported), "soft-over-hard": _soft_over_hard(reported)}
+    found["statements"] = _statements(reported)
+    found["correlations"] = _correlations(reported)
     fresh = lines[lines["seed"].isin(FRESH) & lines["epsilon"].isin([1.0, 3.0, 10.0])]
     if len(fresh):
-        for quantity in ("gap", "test_gap"):
-            found[f"{quantity}-by-postprocessing"] = _by_postprocessing(fresh, quantity)
-    rho = pd.DataFrame(reported["rho"].tolist()).join(reported[["data", "k", "epsilon", "labels"]])
-    hard = rho[(rho["labels"] == "hard") & (rho["k"] == 150) & (rho["epsilon"] == 1.0)]
-    found["correlations"] = hard.drop(columns=["k", "epsilon", "labels"]).groupby("data").mean().round(2).reset_index()
-    found["statements"] = _statements(reported)
+        found["postprocessing"] = _by_postprocessing(fresh)
+    networks = lines[(lines["student"] == "network") & lines["epsilon"].isin([1.0, 10.0])]
+    if len(networks):
+        found["network-students"] = _network_students(networks)
     return found
 
 
@@ -85,14 +84,13 @@ def _reported(lines: pd.DataFrame) -> pd.DataFrame:
 
 def _results(lines: pd.DataFrame) -> pd.DataFrame:
     """One line per data set, number of teachers and epsilon: hard and soft side by side, with errors over redraws."""
-    shown = (("gap", 1000, 1), ("test_gap", 1000, 1), ("accuracy", 100, 1), ("cross_entropy", 1, 3))
     rows = []
     for (data, k, epsilon), part in lines.groupby(["data", "k", "epsilon"], sort=False):
         row = {"data": data, "k": k, "epsilon": f"{epsilon:g}"}
-        for quantity, scale, digits in shown:
+        for quantity, (title, scale, digits) in SHOWN.items():
             for kind in ("hard", "soft"):
                 values = scale * part.loc[part["labels"] == kind, quantity]
-                row[f"{quantity}, {kind}"] = spread(values, digits, of_mean=True)
+                row[f"{title}, {kind}"] = spread(values, digits, of_mean=True)
         rows.append(row)
     return pd.DataFrame(rows).sort_values(["k", "data"], ascending=[False, True], kind="stable")
 
@@ -104,12 +102,46 @@ def _ratios(lines: pd.DataFrame, quantity: str) -> pd.DataFrame:
     return ratio.assign(median=ratio.median(axis=1))
 
 
-def _by_postprocessing(lines: pd.DataFrame, quantity: str) -> pd.DataFrame:
+def _soft_over_hard(lines: pd.DataFrame) -> pd.DataFrame:
+    """The median of the data sets: one line per quantity and number of teachers, one column per epsilon."""
+    rows = []
+    for quantity in GAPS:
+        medians = _ratios(lines, quantity)["median"].unstack("epsilon").sort_index(ascending=False)
+        for k, ratios in medians.iterrows():
+            row = {"": f"{SHOWN[quantity][0]}, {k} teachers"}
+            rows.append(row | {f"epsilon {epsilon:g}": f"{ratio:.2f}" for epsilon, ratio in ratios.items()})
+    return pd.DataFrame(rows)
+
+
+def _correlations(lines: pd.DataFrame) -> pd.DataFrame:
+    """Rank correlations with hard labels of 150 teachers at an epsilon of 1, mean over redraws."""
+    rho = pd.DataFrame(lines["rho"].tolist()).join(lines[["data", "k", "epsilon", "labels"]])
+    hard = rho[(rho["labels"] == "hard") & (rho["k"] == 150) & (rho["epsilon"] == 1.0)]
+    means = hard.drop(columns=["k", "epsilon", "labels"]).groupby("data").mean().round(2)
+    return means.rename(columns=lambda name: name.replace("_", " ")).reset_index()
+
+
+def _by_postprocessing(lines: pd.DataFrame) -> pd.DataFrame:
     """Soft over hard for each way to post-process, median of the data sets; hard labels are never post-processed."""
-    hard = lines[lines["labels"] == "hard"].groupby(["k", "epsilon", "data"])[quantity].mean()
-    soft = lines[lines["labels"] == "soft"].groupby(["k", "epsilon", "data", "postprocess"])[quantity].mean()
-    ratio = soft.unstack("postprocess").div(hard, axis=0)
-    return ratio.groupby(["k", "epsilon"]).median().round(2).reset_index()
+    by = ["k", "epsilon", "data"]
+    columns = []
+    for quantity in GAPS:
+        hard = lines[lines["labels"] == "hard"].groupby(by)[quantity].mean()
+        soft = lines[lines["labels"] == "soft"].groupby([*by, "postprocess"])[quantity].mean()
+        ratio = soft.unstack("postprocess").div(hard, axis=0).groupby(["k", "epsilon"]).median()
+        columns.append(ratio.add_suffix(f", {SHOWN[quantity][0]}"))
+    return pd.concat(columns, axis=1).map("{:.2f}".format).rename(index="{:g}".format).reset_index()
+
+
+def _network_students(lines: pd.DataFrame) -> pd.DataFrame:
+    """Hard labels beside two ways to post-process soft ones."""
+    labels = lines["labels"].where(lines["labels"] == "hard", lines["postprocess"])
+    by = lines.assign(labels=labels).groupby(["data", "epsilon", "labels"])
+    columns = []
+    for quantity, (title, scale, digits) in SHOWN.items():
+        means = (scale * by[quantity].mean()).map(f"{{:.{digits}f}}".format).unstack("labels").fillna(NOTHING)
+        columns.append(means.add_prefix(f"{title}, "))
+    return pd.concat(columns, axis=1).rename(index="{:g}".format, level="epsilon").reset_index()
 
 
 def _statements(lines: pd.DataFrame) -> pd.DataFrame:
@@ -118,7 +150,7 @@ def _statements(lines: pd.DataFrame) -> pd.DataFrame:
     for quantity, k, epsilon, limit in TARGETS:
         ratios = _ratios(lines, quantity)["median"]
         if (k, epsilon) in ratios.index:
-            title = f"{quantity}, soft over hard, {k} teachers, epsilon {epsilon:g}"
+            title = f"{SHOWN[quantity][0]}, soft over hard, {k} teachers, epsilon {epsilon:g}"
             rows.append((title, f"{ratios[k, epsilon]:.3f}", f"at most {limit}"))
     accuracy = lines.pivot_table(index=["k", "epsilon", "data"], columns="labels", values="accuracy")
     lost = 100 * (accuracy["soft"] - accuracy["hard"]).unstack("data")
@@ -140,7 +172,7 @@ def figures(frame: pd.DataFrame, folder: Path) -> None:
     """Risk of both groups, accuracy and cross-entropy over epsilon; one picture for each number of teachers."""
     reported = _reported(_lines(frame))
     for k, lines in reported.groupby("k"):
-        save_figure(_figure(lines), folder / f"pate_fairness_{k}.png")
+        save_figure(_figure(lines), folder / f"pate-guide-{k}-teachers.svg")
 
 
 def _figure(lines: pd.DataFrame) -> Any:
@@ -148,7 +180,7 @@ def _figure(lines: pd.DataFrame) -> Any:
 
     names = list(dict.fromkeys(lines["data"]))
     size = (3.1 * len(names), 7.2)
-    figure, axes = plt.subplots(3, len(names), figsize=size, dpi=110, layout="constrained", sharex=True, squeeze=False)
+    figure, axes = plt.subplots(3, len(names), figsize=size, layout="constrained", sharex=True, squeeze=False)
     for column, name in zip(axes.T, names):
         part = lines[lines["data"] == name]
         for kind, colour, marker in (("hard", "#0072B2", "o"), ("soft", "#D55E00", "s")):

@@ -39,21 +39,21 @@ def ours(data: str, method: str, column: str, epsilon: str | None = None) -> flo
     return federate(data, method, column, epsilon)[1]
 
 
-def auc(method: str) -> list[float]:
-    """Of the strongest attacker on Adult, in every line of a method, whatever its noise."""
-    lines = table("federate-adult-full-methods")
+def auc(method: str, data: str = "adult") -> list[float]:
+    """Of the strongest attacker, in every line of a method, whatever its noise."""
+    lines = table(f"federate-{data}-full-methods")
     return [mean(cell) for cell in lines.loc[lines["method"].str.split(", ").str[0] == method, AUC]]
 
 
-def at_epsilon(method: str, epsilon: str) -> float:
-    """The accuracy on Adult at a claimed epsilon."""
-    lines = table("federate-adult-full-figure-4")
+def at_epsilon(method: str, epsilon: str, data: str = "adult") -> float:
+    """The accuracy at a claimed epsilon."""
+    lines = table(f"federate-{data}-full-figure-4")
     return mean(lines.loc[(lines["method"] == method) & (lines["claimed ε"] == epsilon), "accuracy"].item())
 
 
-def within(points: str) -> pd.DataFrame:
-    """What is chosen on Adult within so many points of the best accuracy."""
-    lines = table("federate-adult-full-thresholds").set_index("method")
+def within(points: str, data: str = "adult") -> pd.DataFrame:
+    """What is chosen within so many points of the best accuracy."""
+    lines = table(f"federate-{data}-full-thresholds").set_index("method")
     return lines[lines["within points"] == points]
 
 
@@ -124,6 +124,7 @@ AUC = "AUC, strongest attacker"
 STRONGEST = "1 - F, strongest attacker"
 REVIEWS = ("IMDb", "Amazon", "Yelp")
 READ_WELL = ("OME, λ = 10", "OME, λ = 50")  # the first also begins the name of a factor of 100
+NOT_PRIVATE = ("Unconstrained", "INLP", "Adversarial", "Adversarial + Multiple")
 SETS = ("Credit card", "Bank", "Income", "Parkinsons")
 GAP, ACCURACY = "logistic: gap × 1000", "logistic: accuracy"
 
@@ -132,9 +133,9 @@ def falls(values: list[float]) -> bool:
     return bool((np.diff(values) < 0).all())
 
 
-def trees(column: str) -> float:
-    """Of fair private trees at an exact epsilon of 8 on Adult."""
-    lines = table("federate-adult-trees-full-methods").set_index("exact ε")
+def trees(column: str, data: str = "adult") -> float:
+    """Of fair private trees at an exact epsilon of 8."""
+    lines = table(f"federate-{data}-trees-full-methods").set_index("exact ε")
     return mean(lines.loc["8", column].split(" / ")[-1])
 
 
@@ -180,6 +181,9 @@ STATEMENTS = {
     ),
     "Fair private trees have 86.7 % and a gap of 3.2 at an exact epsilon of 8, and give away what an answer tells: an "
     "AUC of 57.8": lambda: (trees("accuracy"), trees("TPR-gap"), trees(AUC)) == (86.7, 3.2, 57.8),
+    "Fair private trees have 84.9 % and a gap of 0.1 at an exact epsilon of 8, with an AUC of 52.8": lambda: (
+        tuple(trees(column, "celeba") for column in ("accuracy", "TPR-gap", AUC)) == (84.9, 0.1, 52.8)
+    ),
     "The plain network gives sex away (76.5 against 67.7 for the largest group) and has a gap of 9.3": lambda: (
         ours("adult", "Unconstrained", "leakage") == 76.5
         and ours("adult", "largest group", "leakage") == 67.7
@@ -273,26 +277,70 @@ STATEMENTS = {
         )
         < 2.2
     ),
-    "accuracies are within 0.6 points of the published ones (INLP: one point)": lambda: all(
-        abs(np.subtract(*federate("celeba", name, "accuracy"))) <= (1 if name == "INLP" else 0.6) + 1e-9
-        for name in ("Unconstrained", "INLP", "Noise, published", "Adversarial", "FEDERATE, published")
+    "accuracies are within 0.6 points of the published ones (INLP: 1.1)": lambda: all(
+        abs(np.subtract(*federate("celeba", name, "accuracy"))) <= (1.1 if name == "INLP" else 0.6) + 1e-9
+        for name in (*NOT_PRIVATE, "Noise, published", "FEDERATE, published")
     ),
-    "(Adversarial + Multiple 8.3 against 5.8, FEDERATE 4.7 against 2.7)": lambda: (
-        federate("celeba", "Adversarial + Multiple", "TPR-gap") == (5.79, 8.3)
-        and federate("celeba", "FEDERATE, published", "TPR-gap") == (2.68, 4.7)
+    "has a gap of 13.1 (published 12.3)": lambda: (
+        federate("celeba", "Unconstrained", "TPR-gap") == pytest.approx((12.3, 13.1), abs=0.051)
     ),
-    "(59.3, published 59.0)": lambda: federate("celeba", "Noise, published", "leakage") == (59.01, 59.3),
-    "At an exact 8 to 16 FEDERATE is fairer (3.1) and gives less away (59.0) for 0.2 points": lambda: (
-        ours("celeba", "FEDERATE, exact", "TPR-gap") == 3.1
-        and ours("celeba", "FEDERATE, exact", "leakage") == 59.0
+    "(an AUC of 97.4, or 97.1 with several, after 96.5)": lambda: (
+        [auc(name, "celeba") for name in ("Adversarial", "Adversarial + Multiple", "Unconstrained")]
+        == [[97.4], [97.1], [96.5]]
+    ),
+    "(59.7, published 59.0) and leaves the gap": lambda: (
+        federate("celeba", "Noise, published", "leakage") == (59.01, 59.7)
+        and abs(ours("celeba", "Noise, published", "TPR-gap") - ours("celeba", "Unconstrained", "TPR-gap")) < 0.5
+    ),
+    "FEDERATE has the smallest gap of the paper's methods": lambda: (
+        ours("celeba", "FEDERATE, published", "TPR-gap")
+        < min(ours("celeba", name, "TPR-gap") for name in (*NOT_PRIVATE, "Noise, published"))
+    ),
+    "accuracy rises by 0.7 to 1.5 points from an epsilon of 8 to 16": lambda: (
+        ends(
+            round(at_epsilon(f"{name}, {which}", "16", "celeba") - at_epsilon(f"{name}, {which}", "8", "celeba"), 1)
+            for name in ("Noise", "FEDERATE")
+            for which in ("published", "exact")
+        )
+        == (0.7, 1.5)
+    ),
+    "has a gap of 2.9 instead of 4.1 and an AUC of 58.0 instead of 60.3, for 0.2 points of accuracy": lambda: (
+        [ours("celeba", f"FEDERATE, {which}", "TPR-gap") for which in ("exact", "published")] == [2.9, 4.1]
+        and {58.0, 60.3} < set(auc("FEDERATE", "celeba"))
         and round(ours("celeba", "FEDERATE, published", "accuracy") - ours("celeba", "FEDERATE, exact", "accuracy"), 1)
         == 0.2
     ),
-    "87.6 against the published 66.0": lambda: federate("celeba", "INLP", "leakage") == (66.0, 87.6),
-    "(88.7 against 81.3)": lambda: federate("celeba", "Unconstrained", "leakage") == (81.3, 88.7),
-    "have 84.4 % and a gap of 0.7, where the paper's FEDERATE has 84.8 % and 2.7": lambda: (
+    "9.4 against 7.8, 10.0 against 5.8 if there are several, 4.1 against 2.7 in FEDERATE": lambda: (
+        [
+            federate("celeba", name, "TPR-gap")
+            for name in ("Adversarial", "Adversarial + Multiple", "FEDERATE, published")
+        ]
+        == [(7.83, 9.4), (5.79, 10.0), (2.68, 4.1)]
+    ),
+    "leakage of FEDERATE, 65.5, was not seen: our probe finds 58.8, half a point above the largest group": lambda: (
+        federate("celeba", "FEDERATE, published", "leakage") == (65.49, 58.8)
+        and ours("celeba", "largest group", "leakage") == 58.3
+    ),
+    "60.7 to 63.4 behind noise alone, 55.2 to 60.3 with FEDERATE, and 52.8 from codes": lambda: (
+        [ends(auc(name, "celeba")) for name in ("Noise", "FEDERATE")] == [(60.7, 63.4), (55.2, 60.3)]
+        and min(auc("codes", "celeba")) == 52.8
+    ),
+    "87.9 against the published 66.0": lambda: federate("celeba", "INLP", "leakage") == (66.0, 87.9),
+    "(87.5 against 81.3)": lambda: federate("celeba", "Unconstrained", "leakage") == (81.3, 87.5),
+    "with none to give up its gap is 12.4, with three it is 2.9 (2.3 at exact epsilons)": lambda: (
+        [
+            mean(within(points, "celeba").loc[f"FEDERATE, {which}", "TPR-gap"])
+            for points in ("0", "3")
+            for which in ("published", "exact")
+        ]
+        == [12.4, 12.4, 2.9, 2.3]
+    ),
+    "what is chosen at 3 points is chosen at 10 on CelebA, too": lambda: (
+        within("3", "celeba").drop(columns="within points").equals(within("10", "celeba").drop(columns="within points"))
+    ),
+    "have 84.4 % and a gap of 0.6, where the paper's FEDERATE has 84.8 % and 2.7": lambda: (
         ours("celeba", "codes, exact", "accuracy", "8") == 84.4
-        and ours("celeba", "codes, exact", "TPR-gap", "8") == 0.7
+        and ours("celeba", "codes, exact", "TPR-gap", "8") == 0.6
         and round(federate("celeba", "FEDERATE, published", "accuracy")[0], 1) == 84.8
     ),
     "accuracy hardly depends on the claimed epsilon (73.5 to 74.4 %, 74.3 without noise)": lambda: (
@@ -435,20 +483,93 @@ def test_words_are_on_the_page_and_true(words):
     assert STATEMENTS[words]()
 
 
+def cells(name: str, **rows: str) -> pd.DataFrame:
+    """The lines of a table of the guide to PATE that have these names, as numbers."""
+    lines = table(f"pate-guide-full-{name}")
+    for column, value in rows.items():
+        lines = lines[lines[column] == value]
+    return lines.map(mean)
+
+
+def less_certain(*sets: str) -> tuple[float, float]:
+    """By how much the cross-entropy of soft labels exceeds that of hard ones, 150 teachers, from epsilon 3 on."""
+    found = [cells("results", data=data, k="150").query("epsilon >= 3") for data in sets]
+    return ends(round(d, 3) for one in found for d in one["cross-entropy, soft"] - one["cross-entropy, hard"])
+
+
+#: Words of the page on PATE by groups, and whether its tables bear them out.
+STATEMENTS_ON_PATE = {
+    "-0.6 there with 150 teachers from epsilon 10 on": lambda: (
+        {
+            round(line["accuracy, soft"] - line["accuracy, hard"], 1)
+            for _, line in cells("results", data="Parkinsons", k="150").query("epsilon >= 10").iterrows()
+        }
+        == {-0.6}
+    ),
+    "0.007 to 0.009 *higher* than that of hard labels on Bank, Credit card and Income": lambda: (
+        less_certain("Bank", "Credit card", "Income") == (0.007, 0.009)
+    ),
+    "0.02 to 0.04 lower on Parkinsons": lambda: (
+        [round(value, 2) for value in less_certain("Parkinsons")] == [-0.04, -0.02]
+    ),
+    "of input norm with risk 0.25 to 0.33": lambda: ends(cells("correlations")["norm and risk"]) == (0.25, 0.33),
+    "of closeness with flipping probability 0.32 to 0.68, of flipping probability with risk from -0.53": lambda: (
+        ends(cells("correlations")["closeness and flipping probability"]) == (0.32, 0.68)
+        and ends(cells("correlations")["flipping probability and risk"]) == (-0.53, 0.53)
+    ),
+    "1.1 to 2 times the gap of hard labels on the student's own rows, 0.8 to 0.95 times on the test set": lambda: all(
+        ends(cells("postprocessing", k="20").query("epsilon <= 3")[column]) == pytest.approx(expected, abs=0.051)
+        for column, expected in (("clip, gap", (1.1, 2.0)), ("clip, test gap", (0.8, 0.95)))
+    ),
+    "With simplex labels its gap is 1 to 39 per cent of that of hard labels": lambda: (
+        ends((100 * cells("network-students")["gap, simplex"] / cells("network-students")["gap, hard"]).round())
+        == (1, 39)
+    ),
+    "up to 371 times the gap of hard labels": lambda: (
+        round(max(cells("network-students")["gap, none"] / cells("network-students")["gap, hard"])) == 371
+    ),
+}
+
+
+@pytest.mark.parametrize("words", STATEMENTS_ON_PATE)
+def test_words_on_pate_are_on_the_page_and_true(words):
+    text = (DOCS / "reproduction" / "pate_by_group.md").read_text(encoding="utf-8")
+    assert words in " ".join(text.split()), "the page says it in other words: check both"
+    assert STATEMENTS_ON_PATE[words]()
+
+
 @pytest.mark.parametrize(
     ("line", "method", "epsilon"),
     [
         ("Unconstrained | ∞", "Unconstrained", None),
+        ("Adversarial | ∞", "Adversarial", None),
+        ("Noise (Laplace) | 8", "Noise, exact", "8"),
         ("FEDERATE (Laplace) | 8", "FEDERATE, exact", "8"),
         ("codes with `fairness_penalty` | 8", "codes, exact", "8"),
     ],
 )
 def test_guide_has_the_numbers_of_the_table(line, method, epsilon):
-    expected = [ours("adult", method, column, epsilon) for column in ("accuracy", "TPR-gap")]
+    """The guide has some methods on Adult, the page behind it all of them, first on Adult and then on CelebA."""
+    expected = [
+        [ours(data, method, column, epsilon) for column in ("accuracy", "TPR-gap")] for data in ("adult", "celeba")
+    ]
     pattern = rf"^\| {re.escape(line)} \| ([\d.]+) ± [\d.]+ \| ([\d.]+) ±"
-    for place in ("guide/federate.md", "reproduction/federate_on_tables.md"):
-        lines = re.findall(pattern, (DOCS / place).read_text(encoding="utf-8"), flags=re.MULTILINE)
-        assert [float(number) for number in lines[0]] == expected  # Adult comes before CelebA
+    guide, behind = (
+        [
+            [float(number) for number in numbers]
+            for numbers in re.findall(pattern, (DOCS / place).read_text(encoding="utf-8"), flags=re.MULTILINE)
+        ]
+        for place in ("guide/federate.md", "reproduction/federate_on_tables.md")
+    )
+    assert guide in ([], expected[:1])
+    assert behind == expected
+
+
+def test_guide_has_three_methods():
+    shown = re.findall(
+        r"^\| [^|]+ \| [∞8] \| [\d.]+ ±", (DOCS / "guide/federate.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert len(shown) == 3
 
 
 def test_a_wrong_number_is_noticed(monkeypatch):

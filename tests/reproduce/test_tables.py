@@ -216,16 +216,6 @@ def test_report_tells_of_old_code(tmp_path):
     assert "1 of 24 cells were measured by other code; they are in these tables" in text
 
 
-@pytest.mark.parametrize("data", ["adult", "celeba"])
-def test_federate_guide_shares_cells_with_paper(data):
-    paper = {key_of(cell) for cell in federate_paper.cells("full", data)}
-    guide = federate_guide.cells("full", data)
-    shared = sum(key_of(cell) in paper for cell in guide)
-    # New are codes at epsilon 4 and, on Adult, the parts of the curve that the paper's epsilons lack.
-    assert len(guide) - shared == 5 * (6 + (3 + 5 if data == "adult" else 0))
-    assert experiment_of(f"federate-{data}-guide").journal == experiment_of(f"federate-{data}").journal
-
-
 def test_pate_guide_shares_cells_with_paper():
     paper = {key_of(cell) for cell in pate_paper.cells("full")}
     new = [cell for cell in pate_guide.cells("full") if key_of(cell) not in paper]
@@ -234,18 +224,16 @@ def test_pate_guide_shares_cells_with_paper():
 
 def test_federate_guide_table(tmp_path):
     rows = [
-        federate_row(84.0, 4.0, (84.0 + seed, 2.0), seed=seed, method="codes, exact", epsilon=8.0) for seed in range(2)
+        federate_row(0.0, 0.0, (accuracy + seed, 2.0), seed=seed, method=method, epsilon=8.0)
+        for method, accuracy in (("Laplace", 82.0), ("codes", 84.0))
+        for seed in range(2)
     ]
-    rows += [federate_row(80.0, 4.0, (80.0, 9.0), method="Noise, exact", epsilon=1.0)]
     frame = frame_of(rows)
-    assert len(federate_guide.follow_up(frame)) == 2  # the curve has no line in the table
-    for row in rows[:2]:
-        rows.append({"cell": {**row["cell"], "stage": "chosen"}, "result": {"leakage": 68.0, "mdl": 15.0}})
-    (line,) = federate_guide.tables(frame_of(rows))["methods"].to_dict("records")
-    assert line["accuracy"].replace(PLUS_MINUS, " ± ") == "84.5 ± 0.5"
-    assert line["leakage − majority"].replace(PLUS_MINUS, " ± ") == "1.0 ± 0.0"
+    (line,) = federate_guide.tables(frame)["accuracy"].to_dict("records")
+    found = {name: text.replace(PLUS_MINUS, " ± ") for name, text in line.items()}
+    assert found == {"exact ε": "8", "Laplace": "82.5 ± 0.5", "codes": "84.5 ± 0.5"}
     federate_guide.figures(frame, tmp_path)
-    assert (tmp_path / "federate_adult.svg").exists()
+    assert (tmp_path / "federate-adult-guide-accuracy.svg").exists()
 
 
 def test_fair_private_guide_tables(tmp_path):
@@ -263,7 +251,7 @@ def test_fair_private_guide_tables(tmp_path):
     assert table.loc["fair private trees", "bound − expected"] == "0.050"
     assert table.loc["fair private trees", "leakage − majority"].replace(PLUS_MINUS, " ± ") == "0.5 ± 0.0"
     fair_private_guide.figures(frame_of(rows), tmp_path)
-    assert (tmp_path / "fair_private_adult.svg").exists()
+    assert (tmp_path / "fair-private-guide-adult.svg").exists()
 
 
 def pate_cell(k, seed, postprocess="affine", data="Bank", student="logistic"):
@@ -287,15 +275,25 @@ def test_pate_guide_tables(tmp_path):
     rows += [pate_cell(150, 0, "simplex", student="network"), pate_cell(150, pate_guide.FRESH[0], "clip")]
     found = pate_guide.tables(frame_of(rows))
     assert found["results"].iloc[0]["gap, hard"].replace(PLUS_MINUS, " ± ") == "40.0 ± 0.0"
-    assert set(found["gap-soft-over-hard"]["median"]) == {0.5}
-    assert list(found["gap-by-postprocessing"].columns) == ["k", "epsilon", "affine", "clip"]
+    assert found["soft-over-hard"]["epsilon 3"].tolist() == ["0.50"] * 4
+    assert found["soft-over-hard"][""].tolist()[:2] == ["gap, 150 teachers", "gap, 20 teachers"]
+    ratios = found["postprocessing"].set_index(["k", "epsilon"])
+    assert list(ratios.columns) == ["affine, gap", "clip, gap", "affine, test gap", "clip, test gap"]
+    assert ratios.loc[("150", "10"), "clip, gap"] == "0.50"
+    networks = found["network-students"].set_index(["data", "epsilon"])
+    assert networks.loc[("Bank", "10"), ["gap, hard", "gap, simplex", "accuracy, hard"]].tolist() == [
+        "40.0",
+        "20.0",
+        "80.0",
+    ]
+    assert found["correlations"]["norm and risk"].tolist() == [0.3]
     said = found["statements"].set_index("statement")["found"]
     assert said["gap, soft over hard, 150 teachers, epsilon 3"] == "0.500"
     assert said["model sensitivity within its bound"] == "24 of 24"
     assert said["Corollary 1 held"] == "12 of 12"
     assert said["Corollary 2 held"] == "0 of 12"
     pate_guide.figures(frame_of(rows), tmp_path)
-    assert {path.name for path in tmp_path.iterdir()} == {"pate_fairness_20.png", "pate_fairness_150.png"}
+    assert {path.name for path in tmp_path.iterdir()} == {"pate-guide-20-teachers.svg", "pate-guide-150-teachers.svg"}
 
 
 def pate_sweep(k, student="logistic", data="Bank"):
