@@ -88,11 +88,10 @@ def measure(cell: dict[str, Any]) -> dict[str, Any]:
                 mechanism = model.mechanism_
                 results[-1]["expected"] = 100 * mechanism.expected_accuracy
                 results[-1]["bound"] = 100 * mechanism.accuracy_bound
-    labels, groups = parts["test"][2:]
+    labels = parts["test"][2]
     return {
         "results": results,
         "fit_seconds": seconds,
-        "majority": 100 * float(pd.Series(groups).value_counts(normalize=True).max()),
         "largest_class": 100 * float(pd.Series(labels).value_counts(normalize=True).max()),
     }
 
@@ -100,7 +99,7 @@ def measure(cell: dict[str, Any]) -> dict[str, Any]:
 def _judge(method: str, model: Any, parts: dict[str, Any], seed: int) -> dict[str, float]:
     from sklearn.preprocessing import OneHotEncoder
 
-    from skfairdp.metrics import leakage_score, tpr_gap
+    from skfairdp.metrics import leakage_report, tpr_gap
 
     answers = {}
     for part in ("valid", "test"):
@@ -115,20 +114,18 @@ def _judge(method: str, model: Any, parts: dict[str, Any], seed: int) -> dict[st
             answers[part] = model.predict(coded)
     encoder = OneHotEncoder(sparse_output=False, handle_unknown="ignore").fit(np.reshape(labels, (-1, 1)))
     released = {part: encoder.transform(np.reshape(found, (-1, 1))) for part, found in answers.items()}
+    attack = leakage_report(
+        released["valid"],
+        np.repeat(parts["valid"][3], RELEASES),
+        H_test=released["test"],
+        sensitive_features_test=groups,
+        probe="linear",  # of answers, one column each, every attacker learns the same: how often each group gets them
+    ).iloc[0]
     return {
         "accuracy": 100 * float(np.mean(answers["test"] == labels)),
         "tpr_gap": 100 * float(tpr_gap(labels, answers["test"], sensitive_features=groups)),
-        "leakage": 100
-        * float(
-            leakage_score(
-                released["valid"],
-                np.repeat(parts["valid"][3], RELEASES),
-                H_test=released["test"],
-                sensitive_features_test=groups,
-                probe="mlp",  # of answers, one column each, every attacker learns the same
-                random_state=seed,
-            )
-        ),
+        "advantage": 100 * attack["advantage"],
+        "auc": 100 * attack["auc"],
     }
 
 
@@ -224,7 +221,7 @@ def _by_epsilon(frame: pd.DataFrame) -> pd.DataFrame:
     """One row for each cell and epsilon."""
     rows = [
         {"data": cell["data"], "method": cell["method"], "seed": cell["seed"], "fit_seconds": cell["fit_seconds"]}
-        | {"majority": cell["majority"], "largest_class": cell["largest_class"], **result}
+        | {"largest_class": cell["largest_class"], **result}
         for cell in frame.to_dict("records")
         for result in cell["results"]
     ]
@@ -245,7 +242,8 @@ def tables(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
                 row = {"method": method, "exact epsilon": number(epsilon)}
                 row |= {"accuracy": spread(here["accuracy"], 2, of_mean=True)}
                 row |= {"TPR-gap": spread(here["tpr_gap"], of_mean=True)}
-                row |= {"leakage − majority": spread(here["leakage"] - here["majority"], of_mean=True)}
+                row |= {"leakage − majority": spread(here["advantage"], of_mean=True)}
+                row |= {"AUC": spread(here["auc"], of_mean=True)}
                 below = here["bound"] - here["expected"] if "bound" in here else pd.Series([math.nan])
                 row |= {"bound − expected": "" if below.isna().all() else f"{below.max():.3f}"}
                 row |= {"fit, CPU s": f"{here['fit_seconds'].mean():.1f}", "seeds": str(len(here))}

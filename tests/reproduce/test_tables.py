@@ -239,10 +239,10 @@ def test_federate_guide_table(tmp_path):
 def test_fair_private_guide_tables(tmp_path):
     def row(method, seed, *results):
         cell = {"data": "adult", "method": method, "seed": seed}
-        shares = {"majority": 67.0, "largest_class": 75.0, "fit_seconds": 4.0}
+        shares = {"largest_class": 75.0, "fit_seconds": 4.0}
         return {"cell": cell, "result": {"results": list(results), **shares}}
 
-    line = {"tpr_gap": 1.0, "leakage": 67.5}
+    line = {"tpr_gap": 1.0, "advantage": 0.5, "auc": 58.0}
     private = {**line, "accuracy": 85.0, "epsilon": 4.0, "expected": 84.9, "bound": 84.95}
     rows = [row("fair private trees", seed, private) for seed in range(2)]
     rows += [row("trees", seed, {**line, "accuracy": 86.0 + seed, "epsilon": math.inf}) for seed in range(2)]
@@ -250,6 +250,7 @@ def test_fair_private_guide_tables(tmp_path):
     assert table.loc["trees", "accuracy"].replace(PLUS_MINUS, " ± ") == "86.50 ± 0.50"
     assert table.loc["fair private trees", "bound − expected"] == "0.050"
     assert table.loc["fair private trees", "leakage − majority"].replace(PLUS_MINUS, " ± ") == "0.5 ± 0.0"
+    assert table.loc["fair private trees", "AUC"].replace(PLUS_MINUS, " ± ") == "58.0 ± 0.0"
     fair_private_guide.figures(frame_of(rows), tmp_path)
     assert (tmp_path / "fair-private-guide-adult.svg").exists()
 
