@@ -5,6 +5,7 @@ When a new scikit-learn moves one of them, this is the one place to mend.
 
 from typing import Any
 
+import numpy as np
 import sklearn
 from sklearn.base import _fit_context as fit_context
 from sklearn.utils import _safe_indexing as safe_indexing
@@ -29,3 +30,12 @@ def validate_parameters(estimator: Any) -> None:
     for part in [step for _, step in estimator.steps] if hasattr(estimator, "steps") else [estimator]:
         if hasattr(part, "_parameter_constraints"):
             part._validate_params()
+
+
+def split_gains(trees: Any) -> np.ndarray:
+    """Return what the splits on each column have gained in fitted histogram-based boosted trees."""
+    gains = np.zeros(trees.n_features_in_)
+    for tree in (tree for iteration in trees._predictors for tree in iteration):
+        splits = tree.nodes[tree.nodes["is_leaf"] == 0]
+        np.add.at(gains, splits["feature_idx"], splits["gain"])
+    return gains

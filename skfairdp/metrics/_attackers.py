@@ -18,7 +18,12 @@ from sklearn.utils.validation import check_array
 from skfairdp._base import dense
 from skfairdp._parallel import parallel_results
 from skfairdp._validation import SensitiveGroups, check_sensitive_features
-from skfairdp.metrics._adaptive_attackers import BoostingAttacker, NeighborsAttacker, NetworkAttacker
+from skfairdp.metrics._adaptive_attackers import (
+    AdaptiveAttacker,
+    BoostingAttacker,
+    NeighborsAttacker,
+    NetworkAttacker,
+)
 from skfairdp.random import RandomStream, clone_with_seed
 
 POOL = ("linear", "mlp", "boosting", "neighbors")
@@ -191,6 +196,9 @@ def _answer_of_attacker(attacker: Any, H: np.ndarray, indices: np.ndarray, n_gro
         scores[:, known] = 0.0
         return np.full(len(test), known[0]), scores
     attacker.fit(H[train], indices[train])
+    if isinstance(attacker, AdaptiveAttacker):  # asked once for both: neighbours are not looked for twice
+        scores[:, attacker.classes_] = attacker.predict_proba(H[test])
+        return scores.argmax(axis=1), scores
     predicted = np.asarray(attacker.predict(H[test])).astype(np.intp)
     method = next((name for name in ("predict_proba", "decision_function") if hasattr(attacker, name)), None)
     if method is None:

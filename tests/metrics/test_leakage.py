@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 from scipy import sparse
 from scipy.stats import binom
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 from sklearn.model_selection import KFold, StratifiedKFold
@@ -14,7 +14,8 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skfairdp.metrics import leakage_report, leakage_score
+from skfairdp._sklearn import split_gains
+from skfairdp.metrics import _adaptive_attackers, leakage_report, leakage_score
 from skfairdp.metrics._adaptive_attackers import BoostingAttacker, NeighborsAttacker, NetworkAttacker
 from skfairdp.metrics._attackers import Attack, check_attacked_rows, named_attackers, run_attacks
 from skfairdp.metrics._leakage import strongest_attack
@@ -202,6 +203,62 @@ def test_boosting_bears_a_group_of_one(n):
 def test_boosting_stops_early():
     H, z = noise(3000)
     assert BoostingAttacker(random_state=0).fit(H, z).trees_.n_iter_ < 100
+
+
+def wide_table(n=4000, d=300, seed=0):
+    """What tells the groups apart are the last columns: one decides which of two others counts."""
+    rng = np.random.default_rng(seed)
+    H = rng.normal(size=(n, d))
+    return H, np.where(H[:, -1] > 1, H[:, -2] > 0, H[:, -3] > 1)
+
+
+def test_trees_get_the_telling_columns_of_a_wide_table():
+    """Three of three hundred columns say all; the first fifty say no more than the share of the groups."""
+    H, z = wide_table()
+    attacker = BoostingAttacker(random_state=0).fit(H[:3000], z[:3000])
+    assert len(attacker.columns_) == attacker.trees_.n_features_in_ == 50
+    assert {297, 298, 299} <= set(attacker.columns_)
+    assert attacker.score(H[3000:], z[3000:]) > 0.98
+    found = attacker.predict_proba(H[3000:])
+    np.testing.assert_array_equal(attacker.predict(H[3000:]), attacker.classes_[found.argmax(axis=1)])
+    again = BoostingAttacker(random_state=0).fit(H[:3000], z[:3000])
+    np.testing.assert_array_equal(again.predict_proba(H[3000:]), found)
+    others = BoostingAttacker(random_state=0).fit(H[:3000, :50], z[:3000])
+    assert others.score(H[3000:, :50], z[3000:]) < 0.82
+
+
+def test_trees_see_every_column_of_a_narrow_table():
+    H, z = wide_table(d=100)
+    trees = BoostingAttacker(random_state=0).fit(H, z).trees_
+    assert trees.n_features_in_ == 100
+    plain = HistGradientBoostingClassifier(max_iter=300, early_stopping=True, random_state=trees.random_state)
+    np.testing.assert_array_equal(trees.predict_proba(H), plain.fit(H, z).predict_proba(H))
+
+
+def test_rows_of_a_rare_group_all_choose_columns(monkeypatch):
+    """Of ten thousand rows 300 are rare: a plain sample of two thousand would hold sixty of them."""
+    asked = []
+
+    class Trees(HistGradientBoostingClassifier):
+        def fit(self, X, y):
+            asked.append(np.bincount(y))
+            return super().fit(X, y)
+
+    monkeypatch.setattr(_adaptive_attackers, "HistGradientBoostingClassifier", Trees)
+    rng = np.random.default_rng(0)
+    z = rng.permutation(np.repeat([0, 1, 2], [5000, 4700, 300]))
+    BoostingAttacker(random_state=0).fit(rng.normal(size=(10_000, 101)), z)
+    np.testing.assert_array_equal(asked, [[1000, 1000, 300], [5000, 4700, 300]])
+
+
+def test_gains_belong_to_the_columns_that_are_split():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, 6))
+    X[:, [0, 1, 3, 5]] = 0  # constant columns cannot be split
+    trees = HistGradientBoostingClassifier(max_iter=3, learning_rate=1.0).fit(X, X[:, 2] + 0.5 * X[:, 4] > 0)
+    gains = split_gains(trees)
+    assert gains[2] > gains[4] > 0
+    np.testing.assert_array_equal(gains[[0, 1, 3, 5]], np.zeros(4))
 
 
 def test_network_is_not_deafened_by_noise_common_to_all_columns():
