@@ -11,7 +11,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 PIP    := -m pip install --quiet --disable-pip-version-check
 PYTEST := -m pytest -n $(JOBS)
 
-.PHONY: help test test-slow test-lowest test-newest lint format docs links bench mutants demo wheel clean
+.PHONY: help test test-slow test-lowest test-newest lint format docs links tables bench mutants demo wheel clean
 
 help:
 	@echo "make demo         audit a made-up table and write skfairdp-report.html"
@@ -22,6 +22,7 @@ help:
 	@echo "make lint         ruff (lint and format) and mypy"
 	@echo "make docs         check spelling, build the documentation, warnings are errors, and look at it in a browser"
 	@echo "make links        ask the network whether the documentation's outward links still lead somewhere"
+	@echo "make tables       make the documents' tables and figures again from the measurements that are shipped"
 	@echo "make bench        run the benchmarks               (ONLY=noise to choose)"
 	@echo "make mutants      plant faults in copies of the tree, and tell which the tests find  (ONLY=pate to choose, JOBS=4)"
 	@echo "make wheel        build the wheel, install it into an empty environment, import it"
@@ -71,6 +72,12 @@ docs: $(VENV)/installed-dev
 # Asks the network, which the other targets do not.
 links: $(VENV)/installed-dev
 	$(BIN)/python -m sphinx -D plot_gallery=0 -b linkcheck docs docs/_build/links
+
+# Measures nothing. The README's picture is last, because it is drawn from one of the tables.
+tables: $(VENV)/installed-test
+	$(BIN)/python -m benchmarks.reproduce tables
+	$(BIN)/python -m benchmarks growth --draw
+	$(BIN)/python docs/draw_tradeoff.py
 
 bench: $(VENV)/installed-test
 	$(BIN)/python -m benchmarks $(if $(ONLY),--only $(ONLY))
