@@ -9,11 +9,11 @@ from pathlib import Path
 
 DOCS = Path(__file__).resolve().parent
 TABLE = "fair-private-guide-full-adult.csv"
-#: Private methods: how the table calls one, its label and its marker.
+#: Private methods: how the table calls one, its label, its marker, and where its epsilons stand from the points.
 PRIVATE = (
-    ("fair private trees", "FairPrivateClassifier (trees)", "o"),
-    ("codes", "FederateClassifier (codes)", "s"),
-    ("Laplace", "FederateClassifier (Laplace)", "^"),
+    ("fair private trees", "FairPrivateClassifier (trees)", "o", (-9, -3), "right"),
+    ("codes", "FederateClassifier (codes)", "s", (9, -3), "left"),
+    ("Laplace", "FederateClassifier (Laplace)", "^", (4, 7), "right"),
 )
 #: The others: how the table calls one, its label, where that stands from the point, and at which of its ends.
 OTHERS = (
@@ -57,18 +57,17 @@ def draw(path: Path, page: str) -> None:
         figure, ax = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
         ax.set_facecolor(paper)
         found = points()
-        for (method, label, marker), colour in zip(PRIVATE, colours):
+        for (method, label, marker, beside, side), colour in zip(PRIVATE, colours):
             line = [(gap, accuracy, e) for (m, e), (gap, accuracy) in found.items() if m == method]
             ax.plot(*zip(*[p[:2] for p in line]), color=colour, marker=marker, label=label, markersize=7)
             for gap, accuracy, epsilon in line:
                 if epsilon != "∞":
-                    beside = (-9, -3) if method == "fair private trees" else (9, -3)
                     ax.annotate(
                         f"ε = {epsilon}",
                         (gap, accuracy),
                         beside,
                         textcoords="offset points",
-                        ha="right" if beside[0] < 0 else "left",
+                        ha=side,
                         color=colour,
                         fontsize=10,
                     )
