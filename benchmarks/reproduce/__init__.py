@@ -29,10 +29,10 @@ can reach, its cells are measured again; ``--accept-old-code`` keeps the old lin
 are.
 
 ``--ship`` puts the lines of one version of the code, compressed, into ``benchmarks/journals``; they name code,
-packages, processor, settings and seed. ``python -m benchmarks.reproduce tables`` (with growth and the README's picture:
-``make tables``) makes the documents' tables from shipped journals alone, and a test compares them. The same seed and versions give the same line on the same kind of
-processor; on another one the last digits of sums differ, and with them what a network learns, by about as much as
-another seed.
+packages, processor, settings and seed. ``python -m benchmarks.reproduce tables`` (with growth and the README's
+picture: ``make tables``) makes the documents' tables from shipped journals alone, and a test compares them. The same
+seed and versions give the same line on the same kind of processor; on another one the last digits of sums differ, and
+with them what a network learns, by about as much as another seed.
 
 Tables are written beside the journal, as Markdown and CSV; those of the documentation are in ``docs/reproduction``.
 """
