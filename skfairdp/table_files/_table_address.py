@@ -187,9 +187,7 @@ def archive_errors(shown: str) -> Iterator[None]:
         yield
     except (zipfile.BadZipFile, EOFError) as error:
         raise ValueError(f"{shown} is not a whole zip archive: {error}.") from None
-    except NotImplementedError as error:  # zipfile's own, about compressions that it does not know
-        raise ValueError(f"{shown} is packed in a way that is not known here ({error}); unpack it first.") from None
-    except RuntimeError as error:  # zipfile says so when a password is needed
+    except RuntimeError as error:  # zipfile needs a password, or does not know this compression
         raise ValueError(f"{shown} cannot be unpacked ({error}); unpack it first.") from None
 
 

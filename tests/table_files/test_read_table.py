@@ -216,6 +216,15 @@ class TestArchives:
         with pytest.raises(ValueError, match="is one table; leave '::x' out"):
             read_table(f"{people}::x")
 
+    def test_unknown_compression(self, tmp_path):
+        path = archive(tmp_path / "a.zip", people_DOT_csv=TEXT)
+        content = bytearray(path.read_bytes())
+        directory = content.find(b"PK\x01\x02")
+        content[8:10] = content[directory + 10 : directory + 12] = (99).to_bytes(2, "little")
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match=r"cannot be unpacked \(.*compression .*not supported\); unpack it first"):
+            read_table(path)
+
     def test_a_bomb_does_not_fill_the_disk(self, tmp_path, monkeypatch):
         path = archive(tmp_path / "a.zip", people_DOT_csv=TEXT * 1000)
         monkeypatch.setattr(_table_address.shutil, "disk_usage", lambda folder: SimpleNamespace(free=1))
