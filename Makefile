@@ -6,27 +6,29 @@ BIN    := $(VENV)/bin
 JOBS   ?= 2
 
 # One BLAS thread per test worker: two workers on two cores, no oversubscription.
-ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
+ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 MPLBACKEND=Agg
 
 PIP    := -m pip install --quiet --disable-pip-version-check
-PYTEST := -m pytest -n $(JOBS)
+# The tests of one file or class stay in one worker, so that what they share is made once.
+PYTEST := -m pytest -n $(JOBS) --dist loadscope
 
-.PHONY: help test test-slow test-lowest test-newest lint format docs links tables bench mutants demo wheel clean
+.PHONY: help test test-all test-papers test-lowest test-newest lint format docs links tables bench mutants demo wheel clean
 
 help:
-	@echo "make demo         audit a made-up table and write skfairdp-report.html"
-	@echo "make test         run the tests                    (PYTEST_ARGS='-k noise' to choose, JOBS=4 workers)"
-	@echo "make test-slow    run the tests marked slow"
+	@echo "make demo         audit a synthetic table and write skfairdp-report.html"
+	@echo "make test         run the tests, in about five minutes  (PYTEST_ARGS='-k noise' to choose, JOBS=4 workers)"
+	@echo "make test-all     run all tests: also slow ones, clusters, many processes, browser"
+	@echo "make test-papers  run the tests of benchmarks/papers, which reproduces the papers' tables"
 	@echo "make test-lowest  run the tests with the lowest versions that pyproject.toml allows, in .venv-lowest"
 	@echo "make test-newest  run the tests with the newest versions there are (torch as pinned), in .venv-newest"
-	@echo "make lint         ruff (lint and format) and mypy"
-	@echo "make docs         check spelling, build the documentation, warnings are errors, and look at it in a browser"
-	@echo "make links        ask the network whether the documentation's outward links still lead somewhere"
+	@echo "make lint         ruff (lint and format), mypy, import contracts and checks of the source tree"
+	@echo "make docs         check spelling, build the documentation with warnings as errors, run its examples and page tests"
+	@echo "make links        check the documentation's external links (needs a network)"
 	@echo "make tables       make the documents' tables and figures again from the measurements that are shipped"
 	@echo "make bench        run the benchmarks               (ONLY=noise to choose)"
-	@echo "make mutants      plant faults in copies of the tree, and tell which the tests find  (ONLY=pate to choose, JOBS=4)"
+	@echo "make mutants      plant faults in copies of the tree and report which the tests find  (ONLY=pate to choose)"
 	@echo "make wheel        build the wheel, install it into an empty environment, import it"
-	@echo "make test PYTHON=python3.13 VENV=.venv-3.13 takes another Python, in an environment of its own"
+	@echo "make test PYTHON=python3.13 VENV=.venv-3.13 uses another Python, in an environment of its own"
 
 # One stamp per extra. It is newer than what it was made from, or it is made again.
 $(VENV)/installed-%: pyproject.toml constraints.txt
@@ -35,10 +37,10 @@ $(VENV)/installed-%: pyproject.toml constraints.txt
 	@touch $@
 
 test: $(VENV)/installed-test
-	$(ONE_THREAD) MPLBACKEND=Agg $(BIN)/python $(PYTEST) -m "not slow and not pages" $(PYTEST_ARGS)
+	$(ONE_THREAD) $(BIN)/python $(PYTEST) $(PYTEST_ARGS)
 
-test-slow: $(VENV)/installed-test
-	$(ONE_THREAD) MPLBACKEND=Agg $(BIN)/python $(PYTEST) -m slow $(PYTEST_ARGS)
+test-all: $(VENV)/installed-test
+	$(ONE_THREAD) HYPOTHESIS_PROFILE=full $(BIN)/python $(PYTEST) -m "not repository" $(PYTEST_ARGS)
 
 .venv-lowest/installed-test: pyproject.toml constraints-lowest.txt
 	@test -x .venv-lowest/bin/python || $(PYTHON) -m venv .venv-lowest
@@ -46,18 +48,20 @@ test-slow: $(VENV)/installed-test
 	@touch $@
 
 test-lowest: .venv-lowest/installed-test
-	$(ONE_THREAD) MPLBACKEND=Agg .venv-lowest/bin/python $(PYTEST) -m "not slow and not pages" $(PYTEST_ARGS)
+	$(ONE_THREAD) .venv-lowest/bin/python $(PYTEST) $(PYTEST_ARGS)
 
 # No stamp: what is newest today may be old tomorrow. torch keeps its pin, because a newer one brings gigabytes of CUDA.
 test-newest:
 	@test -x .venv-newest/bin/python || $(PYTHON) -m venv .venv-newest
 	.venv-newest/bin/python $(PIP) --upgrade --upgrade-strategy eager "$$(grep '^torch==' constraints.txt)" -e '.[test]'
-	$(ONE_THREAD) MPLBACKEND=Agg .venv-newest/bin/python $(PYTEST) -m "not slow and not pages" $(PYTEST_ARGS)
+	$(ONE_THREAD) .venv-newest/bin/python $(PYTEST) $(PYTEST_ARGS)
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest -q -m repository tests/repository tests/mutants
 
 format: $(VENV)/installed-dev
 	$(BIN)/ruff check --fix .
@@ -66,7 +70,7 @@ format: $(VENV)/installed-dev
 docs: $(VENV)/installed-dev
 	$(BIN)/codespell *.md .github docs examples skfairdp
 	MPLBACKEND=Agg $(BIN)/python -m sphinx -W --keep-going -j 2 -b html docs docs/_build/html
-	$(BIN)/python -m pytest -q -m pages tests/test_pages.py
+	$(ONE_THREAD) $(BIN)/python $(PYTEST) -q -m "" docs/tests
 	@echo "open docs/_build/html/index.html"
 
 # Asks the network, which the other targets do not.
@@ -83,7 +87,7 @@ bench: $(VENV)/installed-test
 	$(BIN)/python -m benchmarks $(if $(ONLY),--only $(ONLY))
 
 mutants: $(VENV)/installed-test
-	$(BIN)/python -m mutants --n-jobs $(JOBS) $(if $(ONLY),--only "$(ONLY)")
+	$(BIN)/python -m tests.mutants --n-jobs $(JOBS) $(if $(ONLY),--only "$(ONLY)")
 
 demo: $(VENV)/installed-test
 	$(BIN)/skfairdp demo

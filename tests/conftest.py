@@ -9,9 +9,10 @@ import pytest
 # Tests never ask a hub: said before anything imports its client, which reads this once.
 os.environ["HF_HUB_OFFLINE"] = "1"
 
-# A busy machine must not fail a test: how long an example takes is no claim of any of them.
-hypothesis.settings.register_profile("unhurried", deadline=None)
-hypothesis.settings.load_profile("unhurried")
+# No deadline: a busy machine must not fail a test.
+hypothesis.settings.register_profile("default", deadline=None, max_examples=25)
+hypothesis.settings.register_profile("full", deadline=None, max_examples=200)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
 @pytest.fixture(scope="session")

@@ -3,14 +3,15 @@
 import ast
 import subprocess
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from mutants import __main__ as command
-from mutants import _hunt
-from mutants._hunt import hunt, judge, unchanged_tree_passes
-from mutants._mutant import ROOT, Mutant, read_mutants
+from tests.mutants import __main__ as command
+from tests.mutants import _hunt
+from tests.mutants._hunt import hunt, judge, unchanged_tree_passes
+from tests.mutants._mutant import ROOT, Mutant, read_mutants
 
 MUTANTS = read_mutants()
 
@@ -19,19 +20,40 @@ def names_of_tests(path):
     return {node.name for node in ast.parse(path.read_text(encoding="utf-8")).body if isinstance(node, ast.FunctionDef)}
 
 
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
-def test_entry_keeps_up_with_the_code(mutant):
-    assert mutant.applies(), f"{mutant.old!r} must stand exactly once in {mutant.file}"
-    assert mutant.source() != (ROOT / mutant.file).read_text(encoding="utf-8")
-    compile(mutant.source(), mutant.file, "exec")  # a fault that nobody can import is found by every test
-    assert mutant.tests
-    assert mutant.why.endswith(".")
+def faults_of(mutant):
+    """What keeps an entry from being of use."""
+    if not mutant.applies():
+        return [f"{mutant.old!r} must stand exactly once in {mutant.file}"]
+    try:
+        compile(mutant.source(), mutant.file, "exec")
+    except SyntaxError as error:
+        return [f"every test finds a fault that cannot be imported: {error}"]
+    found = [] if mutant.source() != (ROOT / mutant.file).read_text(encoding="utf-8") else ["nothing changes"]
+    found += [] if mutant.tests and mutant.why.endswith(".") else ["name a test, and say why in a sentence"]
     for test in mutant.tests:
-        path, separator, name = test.partition("::")
-        assert separator, f"name single tests, which take less time; got {test}"
-        assert name in names_of_tests(ROOT / path), f"there is no test {test}"
+        path, _, name = test.partition("::")
+        if not (ROOT / path).is_file() or name not in names_of_tests(ROOT / path):
+            found.append(f"there is no test {test}")
+    return found
 
 
+@pytest.mark.repository
+def test_entries_keep_up_with_the_code():
+    assert {mutant.name: found for mutant in MUTANTS if (found := faults_of(mutant))} == {}
+
+
+@pytest.mark.repository
+def test_stale_entries_are_found():
+    known = MUTANTS[0]
+    assert faults_of(known) == []
+    assert len(faults_of(replace(known, old="no such text"))) == 1
+    assert len(faults_of(replace(known, new="("))) == 1
+    assert (
+        len(faults_of(replace(known, tests=("tests/test_base.py::test_nothing", "tests/none.py::test"), why=""))) == 3
+    )
+
+
+@pytest.mark.slow
 def test_names_are_different_and_choose():
     names = Counter(mutant.name for mutant in MUTANTS)
     assert max(names.values()) == 1
@@ -39,6 +61,7 @@ def test_names_are_different_and_choose():
     assert read_mutants(only="no such word") == []
 
 
+@pytest.mark.slow
 def test_incomplete_entry_is_named(tmp_path):
     path = tmp_path / "mutants.toml"
     path.write_text("[[mutant]]\nname = 'half'\nfile = 'a.py'\n")
@@ -83,6 +106,7 @@ def planted(new, tests=("test_numbers",), old="a + b"):
     return Mutant("one", "package/sums.py", old, new, tuple(f"tests/test_sums.py::{test}" for test in tests), "Why.")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mutant", "fate"),
     [
@@ -101,17 +125,20 @@ def test_fate_of_a_mutant(tree, mutant, fate):
     assert (tree / "package/sums.py").read_text() == SUM
 
 
+@pytest.mark.slow
 def test_endless_loop_is_ended(tree, monkeypatch):
     monkeypatch.setattr(_hunt, "PATIENCE", 4)
     outcome = judge(planted("[1 for _ in iter(int, 1)]"), tree)
     assert (outcome.fate, outcome.is_fine) == ("broken", False)
 
 
+@pytest.mark.slow
 def test_tree_itself_is_never_changed():
     with pytest.raises(ValueError, match="into a copy"):
         MUTANTS[0].plant(Path(ROOT))
 
 
+@pytest.mark.slow
 def test_copy_is_what_git_would_track(tree, tmp_path_factory):
     copy = tmp_path_factory.mktemp("copy")
     _hunt.copy_tree(copy, tree)
@@ -119,6 +146,7 @@ def test_copy_is_what_git_would_track(tree, tmp_path_factory):
     assert found == {".gitignore", "package/sums.py", "tests/test_sums.py", "pyproject.toml"}
 
 
+@pytest.mark.slow
 def test_failing_tests_find_nothing(tree):
     """Without a fault all named tests must pass, or they would seem to find every fault."""
     assert unchanged_tree_passes([planted("a - b")], 1, tree)[0]
@@ -126,6 +154,7 @@ def test_failing_tests_find_nothing(tree):
     assert not unchanged_tree_passes([planted("a - b", old="a * b")], 1, tree)[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("tests", "code"), [(["test_numbers"], 0), (["test_zero"], 1)])
 def test_command_tells_and_ends_with_a_code(tree, monkeypatch, capsys, tests, code):
     mutants = [planted("a - b", tests)]
@@ -138,6 +167,7 @@ def test_command_tells_and_ends_with_a_code(tree, monkeypatch, capsys, tests, co
     assert ("Why." in told) is bool(code)
 
 
+@pytest.mark.slow
 def test_command_refuses_to_hunt_nothing(monkeypatch, capsys):
     assert command.main(["--only", "no such word"]) == 1
     assert "no mutant has 'no such word' in its name" in capsys.readouterr().out

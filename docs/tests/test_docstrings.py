@@ -3,7 +3,6 @@
 import dataclasses
 import inspect
 
-import pytest
 from numpydoc.docscrape import FunctionDoc, NumpyDocString
 from sklearn.base import BaseEstimator
 
@@ -44,34 +43,38 @@ ESTIMATORS = {name for name, thing in PUBLIC.items() if inspect.isclass(thing) a
 EXAMPLES = sorted(set(PUBLIC) - RESULTS)
 
 
-@pytest.mark.parametrize("name", PUBLIC)
-def test_every_parameter_is_described(name):
-    document = document_of(PUBLIC[name])
-    described = described_parameters(document) or described_parameters(document, "Attributes")
-    wanted = signature_parameters(PUBLIC[name])
-    assert [n for n in described if n in wanted] == wanted
-    if name not in RESULTS:
-        assert described == wanted
+def test_every_parameter_is_described():
+    wrong = {}
+    for name, thing in PUBLIC.items():
+        document = document_of(thing)
+        described = described_parameters(document) or described_parameters(document, "Attributes")
+        wanted = signature_parameters(thing)
+        # Results of functions may have attributes that are no parameters.
+        if name in RESULTS:
+            described = [n for n in described if n in wanted]
+        if described != wanted:
+            wrong[name] = (described, wanted)
+    assert wrong == {}
 
 
-@pytest.mark.parametrize("name", PUBLIC)
-def test_there_is_a_summary(name):
-    assert " ".join(document_of(PUBLIC[name])["Summary"]).strip().endswith(".")
+def test_every_object_has_a_summary_that_ends():
+    assert [n for n, thing in PUBLIC.items() if not " ".join(document_of(thing)["Summary"]).strip().endswith(".")] == []
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
-def test_there_is_an_example(name):
-    assert any(">>>" in line for line in document_of(PUBLIC[name])["Examples"]), "give an example that runs"
+def test_every_object_has_an_example():
+    assert [n for n in EXAMPLES if not any(">>>" in line for line in document_of(PUBLIC[n])["Examples"])] == []
 
 
-@pytest.mark.parametrize("name", [name for name in sorted(ESTIMATORS) if hasattr(PUBLIC[name], "_release")])
-def test_what_claims_privacy_says_how_far_it_goes(name):
-    notes = "\n".join(document_of(PUBLIC[name])["Notes"])
-    assert "**Privacy.**" in notes
+def test_every_private_estimator_states_its_privacy():
+    private = [name for name in sorted(ESTIMATORS) if hasattr(PUBLIC[name], "_release")]
+    assert len(private) >= 8
+    assert [n for n in private if "**Privacy.**" not in "\n".join(document_of(PUBLIC[n])["Notes"])] == []
 
 
-@pytest.mark.parametrize("name", sorted(ESTIMATORS))
-def test_every_public_method_of_an_estimator_is_described(name):
-    for method_name, method in inspect.getmembers(PUBLIC[name], inspect.isfunction):
-        if not method_name.startswith("_") and method.__module__.startswith("skfairdp"):
-            assert inspect.getdoc(method), f"{name}.{method_name} has no docstring"
+def test_every_public_method_of_an_estimator_is_described():
+    assert [
+        f"{name}.{method_name}"
+        for name in sorted(ESTIMATORS)
+        for method_name, method in inspect.getmembers(PUBLIC[name], inspect.isfunction)
+        if not method_name.startswith("_") and method.__module__.startswith("skfairdp") and not inspect.getdoc(method)
+    ] == []

@@ -1,18 +1,12 @@
-"""Examples keep the gallery's form. The gallery runs them; the slow test also forbids warnings and the network."""
+"""Examples keep the gallery's form. The gallery runs them, without warnings and without a network (docs/conf.py)."""
 
 import ast
 import re
-import runpy
-import socket
-import sys
-import warnings
 from pathlib import Path
 
-import matplotlib.pyplot as plt
 import pytest
-import sklearn
 
-FOLDER = Path(__file__).resolve().parent.parent / "examples"
+FOLDER = Path(__file__).resolve().parents[2] / "examples"
 EXAMPLES = sorted(FOLDER.glob("*.py"))
 each_example = pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 
@@ -33,10 +27,6 @@ def faults_of_form(source):
     return [fault for fault, fine in checks.items() if not fine]
 
 
-def test_at_least_thirteen():
-    assert len(EXAMPLES) >= 13
-
-
 @each_example
 def test_form(path):
     assert path.stem.startswith("plot_"), "the gallery runs and shows plot_*.py alone"
@@ -52,28 +42,3 @@ def test_readme_links_only_to_what_exists():
     linked = set(re.findall(r"sphx_glr_auto_examples_(\w+)\.py", (FOLDER / "README.rst").read_text()))
     assert linked
     assert linked <= {path.stem for path in EXAMPLES}
-
-
-@pytest.mark.slow
-@each_example
-def test_runs_quietly_and_offline(path, monkeypatch):
-    connect = socket.socket.connect
-
-    def connect_to_this_machine(self, address):
-        if not isinstance(address, str) and address[0] not in ("localhost", "127.0.0.1", "::1"):
-            raise OSError(f"an example asked for {address[0]}")
-        return connect(self, address)
-
-    monkeypatch.setattr(plt, "show", lambda: None)
-    monkeypatch.setattr(socket.socket, "connect", connect_to_this_machine)
-    monkeypatch.delenv("SKFAIRDP_DATA", raising=False)
-    monkeypatch.setattr(sys, "argv", [str(path)])
-    try:
-        with warnings.catch_warnings(), sklearn.config_context():
-            warnings.filterwarnings("ignore", category=DeprecationWarning, module="fairlearn")  # how it calls pandas
-            runpy.run_path(str(path), run_name="__main__")
-        assert plt.get_fignums()
-        last = plt.figure(plt.get_fignums()[-1])
-        assert any(ax.get_title() for ax in last.axes) or last.get_suptitle()
-    finally:
-        plt.close("all")

@@ -6,13 +6,13 @@ import sys
 import time
 from collections import Counter
 
-from mutants._hunt import hunt, unchanged_tree_passes
-from mutants._mutant import read_mutants
+from tests.mutants._hunt import hunt, unchanged_tree_passes
+from tests.mutants._mutant import read_mutants
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Read the command line, and return 1 if there is anything to mend."""
-    parser = argparse.ArgumentParser(prog="python -m mutants", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
     parser.add_argument("--only", default="", metavar="WORD", help="only mutants whose name contains this")
     parser.add_argument("--n-jobs", type=int, default=os.cpu_count() or 1, help="at a time; all cores by default")
     parser.add_argument("--verbose", action="store_true", help="print what pytest printed, of each")

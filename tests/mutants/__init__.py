@@ -12,8 +12,10 @@ fail. A mutant is
 - **killed** if one of its tests fails, as it should;
 - **survived** if all of them pass: a test is missing;
 - **stale** if its text no longer stands exactly once in its file: the code has moved on, and the entry must follow;
-- **broken** if its tests cannot even be collected, or do not end: the fault is no longer a silent one;
+- **broken** if its tests cannot be collected, are slow ones, or do not end;
 - **skipped** if all its tests are, for want of real data (``SKFAIRDP_DATA``).
+
+The tests run as ``make test`` runs them: a fault that only a slow test finds is not found.
 
 The command ends with 1 if any is survived, stale or broken. Before anything is planted, all tests that are named must
 pass on an unchanged copy: a test that fails anyway finds nothing.

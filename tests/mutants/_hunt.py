@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
-from mutants._mutant import ROOT, Mutant
+from tests.mutants._mutant import ROOT, Mutant
 
 #: Seconds after which tests are ended: a fault may make a loop endless.
 PATIENCE = 900
