@@ -75,7 +75,7 @@ links: $(VENV)/installed-dev
 
 # Measures nothing. The README's picture is last, because it is drawn from one of the tables.
 tables: $(VENV)/installed-test
-	$(BIN)/python -m benchmarks.reproduce tables
+	$(BIN)/python -m benchmarks.papers tables
 	$(BIN)/python -m benchmarks growth --draw
 	$(BIN)/python docs/draw_tradeoff.py
 

@@ -62,7 +62,7 @@ def draw(frame: pd.DataFrame, path: Path) -> None:
     """Cost per row and peak memory over rows, one line for each operation."""
     import matplotlib.pyplot as plt
 
-    from benchmarks.reproduce._tables import save_figure
+    from benchmarks.papers._tables import save_figure
 
     figure, axes = plt.subplots(1, 2, figsize=(10, 5.6), layout="constrained")
     groups = [(name, group) for name, group in frame.groupby("operation", sort=False) if "instead" not in name]

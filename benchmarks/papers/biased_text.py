@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from benchmarks.reproduce._experiment import Experiment
-from benchmarks.reproduce._federate_fits import choose, chosen_cells, name_of
-from benchmarks.reproduce._tables import NOTHING, number, spread
+from benchmarks.papers._experiment import Experiment
+from benchmarks.papers._federate_fits import choose, chosen_cells, name_of
+from benchmarks.papers._tables import NOTHING, number, spread
 
 SEEDS = {"sentiment": 2, "occupations": 2, "news": 1}  # what two busy cores could do; what is released is attacked once
 # Words tell the class less surely than the author, so that a classifier gains from guessing by the author.

@@ -24,9 +24,9 @@ import pandas as pd
 import torch
 from torch import nn
 
-from benchmarks.reproduce._experiment import Experiment
-from benchmarks.reproduce._tables import cell_text, number, pick, save_figure
-from benchmarks.reproduce._word_vectors import mean_vectors
+from benchmarks.papers._experiment import Experiment
+from benchmarks.papers._tables import cell_text, number, pick, save_figure
+from benchmarks.papers._word_vectors import mean_vectors
 
 DIMENSIONS = 64
 EPSILONS = (0.05, 0.1, 0.5, 1.0, 5.0)

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from benchmarks.reproduce._experiment import Experiment
-from benchmarks.reproduce._pate_redraws import DATA, load
-from benchmarks.reproduce._tables import spread
+from benchmarks.papers._experiment import Experiment
+from benchmarks.papers._pate_redraws import DATA, load
+from benchmarks.papers._tables import spread
 
 MADE = {"made, 2 classes": 2, "made, 4 classes": 4}
 SETS = (*DATA, "Adult", "CelebA", *MADE)

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from benchmarks.reproduce._experiment import Experiment
-from benchmarks.reproduce._peers_environment import ask, peers_python, say_missing
-from benchmarks.reproduce._private_peers import NOISE, PEERS
-from benchmarks.reproduce._tables import NOTHING, save_figure, spread
+from benchmarks.papers._experiment import Experiment
+from benchmarks.papers._peers_environment import ask, peers_python, say_missing
+from benchmarks.papers._private_peers import NOISE, PEERS
+from benchmarks.papers._tables import NOTHING, save_figure, spread
 
 DATA = ("Credit card", "Bank", "Income", "Parkinsons", "Adult")
 EPSILONS = (0.5, 1.0, 3.0, 8.0)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.reproduce._code_version import PACKAGES, ROOT, code_version, fingerprint, sources_of
-from benchmarks.reproduce._experiment import FILES, experiment_of
+from benchmarks.papers._code_version import PACKAGES, ROOT, code_version, fingerprint, sources_of
+from benchmarks.papers._experiment import FILES, experiment_of
 
 BENCHMARK = """
 '''What is measured.'''
@@ -119,7 +119,7 @@ def test_version_leaves_tables_out(name):
 # Measures one cell and prints the files of the package that this has loaded.
 PROGRAM = """
 import sys
-from benchmarks.reproduce._experiment import experiment_of
+from benchmarks.papers._experiment import experiment_of
 experiment = experiment_of(sys.argv[1])
 experiment.measure(experiment.cells("quick")[-1])
 print(*(module.__file__ for name, module in sys.modules.items() if name.startswith("skfairdp.")), sep="\\n")
@@ -142,7 +142,7 @@ def test_package_comment_keeps_version(tmp_path):
     """On a copy of the real source: a comment and a docstring change nothing, a constant does."""
     for folder in ("skfairdp", "benchmarks"):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__", "results"))
-    place = ("benchmarks.reproduce.ome", "measure")
+    place = ("benchmarks.papers.ome", "measure")
     before = fingerprint(*place)
     assert fingerprint(*place, tmp_path) == before
     path = tmp_path / "skfairdp" / "_validation.py"

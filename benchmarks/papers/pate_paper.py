@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from benchmarks.reproduce._experiment import Experiment
-from benchmarks.reproduce._pate_redraws import DATA, REDRAWS, SHOWN, cells_of, lines_of, measure
-from benchmarks.reproduce._tables import number, save_figure, spread
+from benchmarks.papers._experiment import Experiment
+from benchmarks.papers._pate_redraws import DATA, REDRAWS, SHOWN, cells_of, lines_of, measure
+from benchmarks.papers._tables import number, save_figure, spread
 
 TEACHERS = (20, 50, 100, 150)
 # Centred soft labels keep the loss of a logistic student convex; networks get shares between 0 and 1, or raw ones.

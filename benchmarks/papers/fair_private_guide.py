@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from benchmarks.reproduce._experiment import Experiment
-from benchmarks.reproduce._tables import number, save_figure, spread
+from benchmarks.papers._experiment import Experiment
+from benchmarks.papers._tables import number, save_figure, spread
 
 EPSILONS = (math.inf, 8.0, 4.0, 3.0, 2.0, 1.0)
 DATA = ("adult", "credit", "bank", "celeba", "adult-race", "made-multiclass")

@@ -5,9 +5,9 @@ import lzma
 from pathlib import Path
 from typing import Any
 
-from benchmarks.reproduce._experiment import RESULTS, Experiment, cells_with_follow_up, experiment_of
-from benchmarks.reproduce._journal import Journal, key_of
-from benchmarks.reproduce._tables import frame_of, write_tables
+from benchmarks.papers._experiment import RESULTS, Experiment, cells_with_follow_up, experiment_of
+from benchmarks.papers._journal import Journal, key_of
+from benchmarks.papers._tables import frame_of, write_tables
 
 JOURNALS = Path(__file__).resolve().parents[1] / "journals"
 TABLES = Path(__file__).resolve().parents[2] / "docs" / "reproduction"

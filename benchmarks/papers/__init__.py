@@ -2,9 +2,9 @@
 
 ::
 
-    python -m benchmarks.reproduce ome --quick        # minutes
-    python -m benchmarks.reproduce ome --full         # the paper's protocol, as far as the data allow
-    python -m benchmarks.reproduce ome --full --report   # only print what the journal holds
+    python -m benchmarks.papers ome --quick        # minutes
+    python -m benchmarks.papers ome --full         # the paper's protocol, as far as the data allow
+    python -m benchmarks.papers ome --full --report   # only print what the journal holds
 
 Of papers (docs/reproduction.md): ``ome``, ``dpnr``, ``federate-adult``, ``federate-celeba``, ``pate``; beyond them,
 ``federate-adult-trees`` and ``federate-celeba-trees`` have fair trees on the same splits, and
@@ -29,7 +29,7 @@ can reach, its cells are measured again; ``--accept-old-code`` keeps the old lin
 are.
 
 ``--ship`` puts the lines of one version of the code, compressed, into ``benchmarks/journals``; they name code,
-packages, processor, settings and seed. ``python -m benchmarks.reproduce tables`` (with growth and the README's
+packages, processor, settings and seed. ``python -m benchmarks.papers tables`` (with growth and the README's
 picture: ``make tables``) makes the documents' tables from shipped journals alone, and a test compares them. The same
 seed and versions give the same line on the same kind of processor; on another one the last digits of sums differ, and
 with them what a network learns, by about as much as another seed.

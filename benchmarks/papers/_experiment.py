@@ -14,9 +14,9 @@ from joblib import Parallel, delayed, parallel_config
 from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
-from benchmarks.reproduce._code_version import code_version
-from benchmarks.reproduce._journal import Journal
-from benchmarks.reproduce._tables import frame_of, write_tables
+from benchmarks.papers._code_version import code_version
+from benchmarks.papers._journal import Journal
+from benchmarks.papers._tables import frame_of, write_tables
 
 Cell = dict[str, Any]
 Measure = Callable[[Cell], dict[str, Any]]
@@ -58,7 +58,7 @@ class Experiment:
 
 def experiment_of(name: str) -> Experiment:
     """Return the experiment of this name."""
-    return importlib.import_module(f"benchmarks.reproduce.{FILES[name]}").EXPERIMENTS[name]
+    return importlib.import_module(f"benchmarks.papers.{FILES[name]}").EXPERIMENTS[name]
 
 
 def reproduce(

@@ -5,11 +5,11 @@ import lzma
 
 import pytest
 
-from benchmarks.reproduce import _shipped
-from benchmarks.reproduce._experiment import Experiment, experiment_of
-from benchmarks.reproduce._journal import Journal
-from benchmarks.reproduce._shipped import JOURNALS, TABLES, ship, shipped_names, shipped_rows, tables_of_shipped
-from benchmarks.reproduce._tables import frame_of
+from benchmarks.papers import _shipped
+from benchmarks.papers._experiment import Experiment, experiment_of
+from benchmarks.papers._journal import Journal
+from benchmarks.papers._shipped import JOURNALS, TABLES, ship, shipped_names, shipped_rows, tables_of_shipped
+from benchmarks.papers._tables import frame_of
 from tests._checks import assert_same_document
 
 

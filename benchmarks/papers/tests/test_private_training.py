@@ -8,12 +8,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchmarks.reproduce import _peers_environment
-from benchmarks.reproduce._experiment import reproduce
-from benchmarks.reproduce._journal import Journal
-from benchmarks.reproduce._peers_environment import REQUIREMENTS, VARIABLE, ask, peers_python
-from benchmarks.reproduce._private_peers import MODULES, PEERS
-from benchmarks.reproduce.private_training import DATA, EPSILONS, TAKEN, _split, cells
+from benchmarks.papers import _peers_environment
+from benchmarks.papers._experiment import reproduce
+from benchmarks.papers._journal import Journal
+from benchmarks.papers._peers_environment import REQUIREMENTS, VARIABLE, ask, peers_python
+from benchmarks.papers._private_peers import MODULES, PEERS
+from benchmarks.papers.private_training import DATA, EPSILONS, TAKEN, _split, cells
 
 ROOT = Path(__file__).resolve().parents[2]
 REQUEST = {"peer": np.array("DP-EBM"), "X": np.zeros((3, 2)), "seed": np.array(0)}

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from sklearn.preprocessing import MinMaxScaler
 
-from benchmarks.reproduce import _federate_fits, _pate_redraws, dpnr, ome
+from benchmarks.papers import _federate_fits, _pate_redraws, dpnr, ome
 from skfairdp import adversarial, datasets, ensemble
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pandas as pd
 
-from benchmarks.reproduce._experiment import Experiment
-from benchmarks.reproduce._federate_fits import CODES, EXACT, grid_cells, measure
-from benchmarks.reproduce._tables import number, save_figure, spread
+from benchmarks.papers._experiment import Experiment
+from benchmarks.papers._federate_fits import CODES, EXACT, grid_cells, measure
+from benchmarks.papers._tables import number, save_figure, spread
 
 EPSILONS = (1.0, 2.0, 4.0, 8.0, 16.0)
 SEEDS = range(5)

@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchmarks.reproduce import private_search
-from benchmarks.reproduce._tables import frame_of
-from benchmarks.reproduce.private_search import GRID, N_CANDIDATES, SEARCHES
+from benchmarks.papers import private_search
+from benchmarks.papers._tables import frame_of
+from benchmarks.papers.private_search import GRID, N_CANDIDATES, SEARCHES
 from skfairdp.mechanisms import selection_mechanism
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"

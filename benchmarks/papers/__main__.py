@@ -5,13 +5,13 @@ import os
 import sys
 from pathlib import Path
 
-from benchmarks.reproduce._experiment import FILES, RESULTS, reproduce
-from benchmarks.reproduce._shipped import TABLES, ship, shipped_names, tables_of_shipped
+from benchmarks.papers._experiment import FILES, RESULTS, reproduce
+from benchmarks.papers._shipped import TABLES, ship, shipped_names, tables_of_shipped
 
 
 def main() -> int:
     """Read the command line."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.reproduce", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.papers", description=__doc__)
     parser.add_argument(
         "experiment", choices=[*FILES, "tables"], help='"tables" makes those of the documents from the shipped journals'
     )

@@ -8,10 +8,10 @@ import math
 
 import pytest
 
-from benchmarks.reproduce._experiment import experiment_of, reproduce
-from benchmarks.reproduce._journal import Journal
-from benchmarks.reproduce._pate_redraws import lines_of
-from benchmarks.reproduce._tables import frame_of, pick
+from benchmarks.papers._experiment import experiment_of, reproduce
+from benchmarks.papers._journal import Journal
+from benchmarks.papers._pate_redraws import lines_of
+from benchmarks.papers._tables import frame_of, pick
 
 pytestmark = pytest.mark.data
 

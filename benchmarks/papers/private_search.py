@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from benchmarks.reproduce._experiment import Experiment
-from benchmarks.reproduce._tables import number, spread
+from benchmarks.papers._experiment import Experiment
+from benchmarks.papers._tables import number, spread
 
 DELTA = 1e-5
 EPSILONS = (1.0, 3.0)

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from benchmarks.reproduce._experiment import Experiment
-from benchmarks.reproduce._tables import pick, spread
-from benchmarks.reproduce._word_vectors import mean_vectors
+from benchmarks.papers._experiment import Experiment
+from benchmarks.papers._tables import pick, spread
+from benchmarks.papers._word_vectors import mean_vectors
 
 REVIEWS = ("imdb", "amazon", "yelp")
 NAMES = {"imdb": "IMDb", "amazon": "Amazon", "yelp": "Yelp", "ag": "AG news", "intent": "Snips", "mrpc": "MRPC"}

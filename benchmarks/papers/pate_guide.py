@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from benchmarks.reproduce._experiment import Experiment
-from benchmarks.reproduce._pate_redraws import DATA, REDRAWS, cells_of, lines_of, measure
-from benchmarks.reproduce._tables import NOTHING, save_figure, spread
+from benchmarks.papers._experiment import Experiment
+from benchmarks.papers._pate_redraws import DATA, REDRAWS, cells_of, lines_of, measure
+from benchmarks.papers._tables import NOTHING, save_figure, spread
 
 TEACHERS = (20, 150)
 FRESH = range(6, 9)  # for comparing ways to post-process, apart from the reported redraws

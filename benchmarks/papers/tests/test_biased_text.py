@@ -2,11 +2,11 @@
 
 import pytest
 
-from benchmarks.reproduce import biased_text, static_embeddings
-from benchmarks.reproduce._experiment import reproduce
-from benchmarks.reproduce._journal import Journal
-from benchmarks.reproduce._tables import frame_of
-from tests.reproduce.test_statements import DOCS, mean, page, table
+from benchmarks.papers import biased_text, static_embeddings
+from benchmarks.papers._experiment import reproduce
+from benchmarks.papers._journal import Journal
+from benchmarks.papers._tables import frame_of
+from benchmarks.papers.tests.test_statements import DOCS, mean, page, table
 
 AUC = "AUC, strongest attacker"
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pandas as pd
 
-from benchmarks.reproduce._experiment import Experiment
-from benchmarks.reproduce._federate_fits import (
+from benchmarks.papers._experiment import Experiment
+from benchmarks.papers._federate_fits import (
     CODES,
     EXACT,
     FAIR_TREES,
@@ -25,7 +25,7 @@ from benchmarks.reproduce._federate_fits import (
     measure,
     measured_of,
 )
-from benchmarks.reproduce._tables import NOTHING, number, spread
+from benchmarks.papers._tables import NOTHING, number, spread
 
 EPSILON = 8.0
 CHANNELS = {

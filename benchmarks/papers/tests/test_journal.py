@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.reproduce._experiment import run_cells
-from benchmarks.reproduce._journal import Journal, key_of
+from benchmarks.papers._experiment import run_cells
+from benchmarks.papers._journal import Journal, key_of
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -20,8 +20,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = """
 import sys, time
 from pathlib import Path
-from benchmarks.reproduce._experiment import run_cells
-from benchmarks.reproduce._journal import Journal
+from benchmarks.papers._experiment import run_cells
+from benchmarks.papers._journal import Journal
 
 folder, seconds, n_jobs = Path(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3])
 

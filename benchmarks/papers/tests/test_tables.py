@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchmarks.reproduce import (
+from benchmarks.papers import (
     dpnr,
     fair_private_guide,
     federate_combinations,
@@ -19,9 +19,9 @@ from benchmarks.reproduce import (
     pate_guide,
     pate_paper,
 )
-from benchmarks.reproduce._experiment import FILES, experiment_of, reproduce
-from benchmarks.reproduce._journal import Journal, key_of
-from benchmarks.reproduce._tables import NOTHING, PLUS_MINUS, frame_of, markdown, number, spread, write_tables
+from benchmarks.papers._experiment import FILES, experiment_of, reproduce
+from benchmarks.papers._journal import Journal, key_of
+from benchmarks.papers._tables import NOTHING, PLUS_MINUS, frame_of, markdown, number, spread, write_tables
 
 
 @pytest.mark.parametrize("mode", ["quick", "full"])
@@ -162,7 +162,7 @@ def test_figure_3_takes_least_gap_by_seed():
 def test_dpnr_encoder_adds_noise_in_training_only():
     import torch
 
-    from benchmarks.reproduce.dpnr import RobustEncoder
+    from benchmarks.papers.dpnr import RobustEncoder
 
     torch.manual_seed(0)
     rows = torch.randn(50, 7)
@@ -183,7 +183,7 @@ def test_dpnr_encoder_adds_noise_in_training_only():
 
 
 def test_dpnr_mask_is_no_word():
-    from benchmarks.reproduce._word_vectors import words
+    from benchmarks.papers._word_vectors import words
 
     assert "mask" in words("[MASK] home")  # the trap: brackets are no part of words
     assert words("The dog's home.") == ["the", "dog's", "home"]
@@ -191,7 +191,7 @@ def test_dpnr_mask_is_no_word():
 
 @pytest.mark.data
 def test_masked_words_do_not_count(data_home):
-    from benchmarks.reproduce._word_vectors import mean_vectors
+    from benchmarks.papers._word_vectors import mean_vectors
 
     rows = mean_vectors(["good film", "good [MASK]", "good", "xyzzyx"])
     np.testing.assert_array_equal(rows[1], rows[2])

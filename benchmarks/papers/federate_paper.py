@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from benchmarks.reproduce._experiment import Experiment
-from benchmarks.reproduce._federate_fits import (
+from benchmarks.papers._experiment import Experiment
+from benchmarks.papers._federate_fits import (
     CODES,
     EXACT,
     FAIR_TREES,
@@ -28,7 +28,7 @@ from benchmarks.reproduce._federate_fits import (
     measure,
     measured_of,
 )
-from benchmarks.reproduce._tables import NOTHING, PLUS_MINUS, number, save_figure, spread
+from benchmarks.papers._tables import NOTHING, PLUS_MINUS, number, save_figure, spread
 
 EPSILONS = (8.0, 10.0, 12.0, 14.0, 16.0)  # those of figure 4
 SEEDS = range(5)

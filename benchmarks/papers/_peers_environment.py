@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from benchmarks.reproduce._code_version import fingerprint
+from benchmarks.papers._code_version import fingerprint
 
 HERE = Path(__file__).resolve().parent
 SCRIPT, REQUIREMENTS = HERE / "_private_peers.py", HERE / "private_peers.txt"
@@ -52,7 +52,7 @@ def make_environment() -> Path:
 
 def ask(request: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Let a peer answer, by its own Python; take the kept answer where the same was asked before."""
-    code = fingerprint(f"benchmarks.reproduce.{SCRIPT.stem}", "answer")
+    code = fingerprint(f"benchmarks.papers.{SCRIPT.stem}", "answer")
     content = sha256(code.encode() + REQUIREMENTS.read_bytes())
     for name, array in sorted(request.items()):
         content.update(f"{name} {array.dtype} {array.shape}".encode())
