@@ -11,12 +11,13 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 PIP    := -m pip install --quiet --disable-pip-version-check
 PYTEST := -m pytest -n $(JOBS)
 
-.PHONY: help test test-slow test-lowest test-newest lint format docs links tables bench mutants demo wheel clean
+.PHONY: help test test-slow test-papers test-lowest test-newest lint format docs links tables bench mutants demo wheel clean
 
 help:
 	@echo "make demo         audit a made-up table and write skfairdp-report.html"
 	@echo "make test         run the tests                    (PYTEST_ARGS='-k noise' to choose, JOBS=4 workers)"
 	@echo "make test-slow    run the tests marked slow"
+	@echo "make test-papers  run the tests of the papers' reproduction, in benchmarks/papers"
 	@echo "make test-lowest  run the tests with the lowest versions that pyproject.toml allows, in .venv-lowest"
 	@echo "make test-newest  run the tests with the newest versions there are (torch as pinned), in .venv-newest"
 	@echo "make lint         ruff (lint and format) and mypy"
@@ -39,6 +40,10 @@ test: $(VENV)/installed-test
 
 test-slow: $(VENV)/installed-test
 	$(ONE_THREAD) MPLBACKEND=Agg $(BIN)/python $(PYTEST) -m slow $(PYTEST_ARGS)
+
+# Tables as functions of their journals, sentences of the documents, short runs on real data.
+test-papers: $(VENV)/installed-test
+	$(ONE_THREAD) MPLBACKEND=Agg $(BIN)/python $(PYTEST) benchmarks/papers/tests $(PYTEST_ARGS)
 
 .venv-lowest/installed-test: pyproject.toml constraints-lowest.txt
 	@test -x .venv-lowest/bin/python || $(PYTHON) -m venv .venv-lowest

@@ -22,17 +22,19 @@ own (``_peers_environment``). Each is an ``Experiment`` with
 - ``follow_up(frame)``, where further cells depend on a choice among the first ones;
 - ``journal``: the name of the file that keeps what was measured.
 
-Finished cells are lines of a journal, ``benchmarks/results/reproduce/<journal>-<mode>.jsonl``. A run that was
-stopped, by whatever means, goes on where it was. A line knows the code that measured it, comments and docstrings left
-out, and the versions of NumPy, SciPy, scikit-learn, PyTorch and skorch. After a change of any code that a measurement
-can reach, its cells are measured again; ``--accept-old-code`` keeps the old lines instead, and says how many they
-are.
+Finished cells are lines of a journal, ``benchmarks/results/papers/<journal>-<mode>.jsonl``. A run that was
+stopped, by whatever means, goes on where it was. A line records the version of the code that measured it: a hash of all
+sources of ``skfairdp`` and of this folder, and the versions of NumPy, SciPy, scikit-learn, PyTorch and skorch. After
+any change of the code, cells are measured again; ``--accept-old-code`` keeps the old lines instead, and says how many
+they are.
 
-``--ship`` puts the lines of one version of the code, compressed, into ``benchmarks/journals``; they name code,
-packages, processor, settings and seed. ``python -m benchmarks.papers tables`` (with growth and the README's
-picture: ``make tables``) makes the documents' tables from shipped journals alone, and a test compares them. The same
+``--ship`` puts the lines of one version of the code, compressed, into ``journals/``; they name code, packages,
+processor, settings and seed. A shipped journal is frozen with the version that it records: nothing compares that with
+the code of today. ``python -m benchmarks.papers tables`` (with growth and the README's picture: ``make tables``) makes
+the documents' tables, in ``tables/``, from shipped journals alone, without importing ``skfairdp``; ``make
+test-papers`` compares them, and the sentences of the documents with the tables. The same
 seed and versions give the same line on the same kind of processor; on another one the last digits of sums differ, and
 with them what a network learns, by about as much as another seed.
 
-Tables are written beside the journal, as Markdown and CSV; those of the documentation are in ``docs/reproduction``.
+Tables are written beside the journal, as Markdown and CSV; those of the documentation are in ``tables/``.
 """

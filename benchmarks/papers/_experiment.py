@@ -41,7 +41,7 @@ FILES = {
     "private-training": "private_training",
     "pate-defaults": "pate_defaults",
 }
-RESULTS = Path(__file__).resolve().parents[1] / "results" / "reproduce"
+RESULTS = Path(__file__).resolve().parents[1] / "results" / "papers"
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def reproduce(
     """Measure what is missing of an experiment, write its tables, and return them as Markdown."""
     experiment = experiment_of(name)
     path = folder / f"{experiment.journal}-{mode}.jsonl"
-    journal = Journal(path, code_version(experiment.measure), accept_old_code=accept_old_code)
+    journal = Journal(path, code_version(), accept_old_code=accept_old_code)
     cells = [cell for cell in experiment.cells(mode) if only in str(cell)]
     if not report:
         run_cells(experiment.measure, cells, journal, n_jobs=n_jobs)

@@ -77,14 +77,12 @@ def name_of(cell: Cell) -> str:
 
 def choose(rows: pd.DataFrame, threshold: float = 0.01) -> list[Cell]:
     """For each seed, the fairest setting within so much (one point) of the best accuracy, on validation rows."""
-    from skfairdp.model_selection import RelaxationThreshold
-
-    rule = RelaxationThreshold(threshold, directions={"accuracy": "max", "tpr_gap": "min"})
     picks = []
     for _, one in rows.groupby("seed"):
         accuracy, gap = np.array(one["valid"].tolist(), dtype=float).T / 100
-        results = {"mean_test_accuracy": accuracy, "mean_test_tpr_gap": gap, "params": one["settings"].tolist()}
-        picks.append(one.iloc[int(rule(results))].to_dict())
+        in_band = accuracy >= accuracy.max() - threshold - 1e-12
+        # Among settings of the same gap the most accurate one, then the first.
+        picks.append(one.iloc[np.lexsort((-accuracy, np.where(in_band, gap, np.inf)))[0]].to_dict())
     return picks
 
 

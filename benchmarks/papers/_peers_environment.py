@@ -2,7 +2,7 @@
 
 Its Python is ``$SKFAIRDP_PEERS_PYTHON``, or that of ``benchmarks/results/peers``, which a full run makes from
 ``private_peers.txt`` when it is missing. Answers are kept beside it, by what was asked to the last byte of the rows
-and by what the script does: a change of our own code does not ask again.
+and by the script and its requirements: a change of the package does not ask again.
 """
 
 import atexit
@@ -17,8 +17,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
-
-from benchmarks.papers._code_version import fingerprint
 
 HERE = Path(__file__).resolve().parent
 SCRIPT, REQUIREMENTS = HERE / "_private_peers.py", HERE / "private_peers.txt"
@@ -52,8 +50,7 @@ def make_environment() -> Path:
 
 def ask(request: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Let a peer answer, by its own Python; take the kept answer where the same was asked before."""
-    code = fingerprint(f"benchmarks.papers.{SCRIPT.stem}", "answer")
-    content = sha256(code.encode() + REQUIREMENTS.read_bytes())
+    content = sha256(SCRIPT.read_bytes() + REQUIREMENTS.read_bytes())
     for name, array in sorted(request.items()):
         content.update(f"{name} {array.dtype} {array.shape}".encode())
         content.update(np.ascontiguousarray(array).tobytes())

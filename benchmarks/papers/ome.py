@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.optimize import brentq
 
 from benchmarks.papers._experiment import Experiment
 from benchmarks.papers._tables import cell_text, number, pick, save_figure
@@ -36,7 +37,7 @@ PUBLISHED = {
     ("oue", 1.0, None): (50.67, 54.00, 51.00),
 }
 
-FIGURE_3 = (50, 500)  # the paper's reviews: 50 numbers, ten bits each
+FIGURE_3_BITS = 500  # the paper's reviews: 50 numbers, ten bits each
 HIDDEN = {"imdb": 128, "amazon": 128, "yelp": 128, "intent": 768, "mrpc": 768}
 
 
@@ -199,6 +200,24 @@ def _vectors(data: str) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     return np.hstack([np.abs(first - second), first * second]), np.asarray(bunch.target), bunch.subset == "test"
 
 
+def printed_rates(epsilon: float, factor: float, n_bits: int = FIGURE_3_BITS) -> tuple[float, float, float]:
+    """Rates of the paper's equations 2 and 3: a 1 stays 1 on even and on odd places, and a 0 becomes 1."""
+    return factor / (1 + factor), 1 / (1 + factor**3), 1 / (1 + factor * math.exp(epsilon / n_bits))
+
+
+def loss_of_rates(rates: tuple[float, float, float], n_bits: int = FIGURE_3_BITS) -> float:
+    """The exact epsilon: any bit may differ, so the losses of all bits add."""
+    *stays, becomes = rates
+    losses = [max(abs(math.log(p / becomes)), abs(math.log((1 - p) / (1 - becomes)))) for p in stays]
+    return n_bits / 2 * sum(losses)
+
+
+def largest_factor(epsilon: float, n_bits: int = FIGURE_3_BITS) -> float:
+    """The largest factor for which the printed rates keep epsilon."""
+    budget = math.exp(2 * epsilon / n_bits)
+    return brentq(lambda factor: factor**3 - factor**2 + factor - budget, 1.0, budget, xtol=1e-14)
+
+
 def figures(frame: pd.DataFrame, folder: Path) -> None:
     """Figure 3: how likely bits are kept and set, over epsilon and over the factor, with the exact loss below.
 
@@ -206,28 +225,24 @@ def figures(frame: pd.DataFrame, folder: Path) -> None:
     """
     import matplotlib.pyplot as plt
 
-    from skfairdp.mechanisms import ome_mechanism, published_bit_mechanism
-
-    features, bits = FIGURE_3
     epsilons, factors = np.geomspace(0.5, 10, 25), np.geomspace(1, 100, 25)
     figure, axes = plt.subplots(2, 2, figsize=(8, 5), layout="constrained", sharex="col")
     for (rates, loss), values, over, label in zip(
         axes.T, (epsilons, factors), ("epsilon", "factor"), ("claimed ε (λ = 100)", "λ (claimed ε = 1)")
     ):
         settings = [(value, 100.0) if over == "epsilon" else (1.0, value) for value in values]
-        published = [
-            published_bit_mechanism("ome", epsilon, n_features=features, n_bits=bits, randomization_factor=factor)
-            for epsilon, factor in settings
-        ]
-        rates.plot(values, [one.p[0] for one in published], "-", color="#0072B2", label="p₁: 1 stays 1, even places")
-        rates.plot(values, [one.p[1] for one in published], "--", color="#009E73", label="p₂: 1 stays 1, odd places")
-        rates.plot(values, [one.q[0] for one in published], "-.", color="#D55E00", label="q: 0 becomes 1")
-        loss.plot(values, [one.epsilon for one in published], color="#D55E00", label="spent by the published rates")
+        published = [printed_rates(epsilon, factor) for epsilon, factor in settings]
+        even, odd, set_bits = zip(*published)
+        rates.plot(values, even, "-", color="#0072B2", label="p₁: 1 stays 1, even places")
+        rates.plot(values, odd, "--", color="#009E73", label="p₂: 1 stays 1, odd places")
+        rates.plot(values, set_bits, "-.", color="#D55E00", label="q: 0 becomes 1")
+        spent = [loss_of_rates(one) for one in published]
+        loss.plot(values, spent, color="#D55E00", label="spent by the published rates")
         loss.plot(values, [epsilon for epsilon, _ in settings], ":", color="0.4", label="claimed")
         if over == "epsilon":
-            kept = [ome_mechanism(epsilon, bits) for epsilon in values]
-            rates.plot(values, [one.p[0] for one in kept], color="0.7", label="p₁, p₂ and q if ε is kept")
-            for rate in ([one.p[1] for one in kept], [one.q[0] for one in kept]):
+            even, odd, set_bits = zip(*[printed_rates(epsilon, largest_factor(epsilon)) for epsilon in values])
+            rates.plot(values, even, color="0.7", label="p₁, p₂ and q if ε is kept")
+            for rate in (odd, set_bits):
                 rates.plot(values, rate, color="0.7")
         rates.set(xscale="log", ylabel="probability", ylim=(-0.03, 1.03))
         loss.set(xscale="log", yscale="log", xlabel=label, ylabel="exact ε")

@@ -8,7 +8,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+from benchmarks.papers._shipped import TABLES
+
+DOCS = Path(__file__).resolve().parents[3] / "docs"
 PAGE, GUIDE = "reproduction/fair_private.md", "guide/fair_private.md"
 FAIR, MORE = "fair private trees", ", on 80 %"
 BINARY = ("adult", "credit", "bank", "celeba")
@@ -21,7 +23,7 @@ def text(place: str) -> str:
 
 @cache
 def table(data: str) -> pd.DataFrame:
-    path = DOCS / "reproduction" / f"fair-private-guide-full-{data}.csv"
+    path = TABLES / f"fair-private-guide-full-{data}.csv"
     return pd.read_csv(path, keep_default_na=False, dtype=str).set_index(["method", "exact epsilon"])
 
 

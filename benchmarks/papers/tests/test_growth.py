@@ -9,7 +9,7 @@ from benchmarks import growth
 from benchmarks._growth_operations import OPERATIONS, measured
 from tests._checks import assert_same_document
 
-PAGE = " ".join((growth.DOCS.parent / "guide" / "scaling_out.md").read_text(encoding="utf-8").split())
+PAGE = " ".join((growth.FOLDER.parent / "docs" / "guide" / "scaling_out.md").read_text(encoding="utf-8").split())
 ROWS = {(row["operation"], row["rows"]): row for row in json.loads(growth.JOURNAL.read_text())["rows"]}
 
 
@@ -21,7 +21,7 @@ def microseconds(operation, rows):
 def test_table_and_figure_are_made_from_the_measurements(tmp_path):
     table = growth.write_documents(tmp_path)
     for name in ("growth.csv", "growth.svg"):
-        assert_same_document(tmp_path / name, growth.DOCS / name)
+        assert_same_document(tmp_path / name, growth.FOLDER / name)
     named = table.loc[table["holds"] == "no", "operation"]
     assert all(OPERATIONS[name].reason for name in named), "what grows has a reason"
 

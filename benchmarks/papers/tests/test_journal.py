@@ -14,7 +14,7 @@ import pytest
 from benchmarks.papers._experiment import run_cells
 from benchmarks.papers._journal import Journal, key_of
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 # Every measurement leaves a mark of its own, apart from the journal, so that repetitions can be counted.
 PROGRAM = """

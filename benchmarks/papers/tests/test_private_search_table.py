@@ -7,11 +7,12 @@ import pandas as pd
 import pytest
 
 from benchmarks.papers import private_search
+from benchmarks.papers._shipped import TABLES
 from benchmarks.papers._tables import frame_of
 from benchmarks.papers.private_search import GRID, N_CANDIDATES, SEARCHES
 from skfairdp.mechanisms import selection_mechanism
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+DOCS = Path(__file__).resolve().parents[3] / "docs"
 
 
 def fits(held, test):
@@ -45,7 +46,7 @@ def test_held_out_rows_choose_and_test_rows_judge():
 
 
 def test_guide_says_what_the_table_says():
-    table = pd.read_csv(DOCS / "reproduction" / "private-search-full-adult.csv", index_col=0)
+    table = pd.read_csv(TABLES / "private-search-full-adult.csv", index_col=0)
     rule, best, _, blind, search, other, shared = table.map(lambda cell: float(cell.split(" ± ")[0])).to_numpy()
     page = " ".join((DOCS / "guide" / "private_search.md").read_text(encoding="utf-8").split())
     assert "2.7 points better than the search at epsilon 1 and 1.3 at 3" in page

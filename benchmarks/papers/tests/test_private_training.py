@@ -13,9 +13,10 @@ from benchmarks.papers._experiment import reproduce
 from benchmarks.papers._journal import Journal
 from benchmarks.papers._peers_environment import REQUIREMENTS, VARIABLE, ask, peers_python
 from benchmarks.papers._private_peers import MODULES, PEERS
+from benchmarks.papers._shipped import TABLES
 from benchmarks.papers.private_training import DATA, EPSILONS, TAKEN, _split, cells
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 REQUEST = {"peer": np.array("DP-EBM"), "X": np.zeros((3, 2)), "seed": np.array(0)}
 
 
@@ -119,7 +120,7 @@ def test_peers_have_the_same_torch():
 
 @cache
 def table(name: str) -> pd.DataFrame:
-    path = ROOT / "docs" / "reproduction" / f"private-training-full-{name}.csv"
+    path = TABLES / f"private-training-full-{name}.csv"
     return pd.read_csv(path, keep_default_na=False, dtype=str)
 
 

@@ -8,7 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+from benchmarks.papers._shipped import TABLES
+
+DOCS = Path(__file__).resolve().parents[3] / "docs"
 
 
 @cache
@@ -18,7 +20,7 @@ def page() -> str:
 
 @cache
 def table(name: str) -> pd.DataFrame:
-    return pd.read_csv(DOCS / "reproduction" / f"{name}.csv", keep_default_na=False, dtype=str)
+    return pd.read_csv(TABLES / f"{name}.csv", keep_default_na=False, dtype=str)
 
 
 def mean(cell: str) -> float:

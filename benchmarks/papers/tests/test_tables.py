@@ -4,7 +4,6 @@ import math
 import re
 from pathlib import Path
 
-import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
@@ -21,7 +20,9 @@ from benchmarks.papers import (
 )
 from benchmarks.papers._experiment import FILES, experiment_of, reproduce
 from benchmarks.papers._journal import Journal, key_of
+from benchmarks.papers._shipped import TABLES
 from benchmarks.papers._tables import NOTHING, PLUS_MINUS, frame_of, markdown, number, spread, write_tables
+from skfairdp.mechanisms import ome_mechanism, published_bit_mechanism
 
 
 @pytest.mark.parametrize("mode", ["quick", "full"])
@@ -341,31 +342,23 @@ def test_combinations_are_every_channel_with_every_term():
     assert largest["leakage, network"] == "67.0"
 
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+DOCS = Path(__file__).resolve().parents[3] / "docs"
 
 
 def test_documentation_shows_every_table():
     pages = [DOCS / "reproduction.md", *(DOCS / "guide").glob("*.md"), *(DOCS / "reproduction").glob("*.md")]
     text = "".join(page.read_text(encoding="utf-8") for page in pages)
-    shown = set(re.findall(r"(?:reproduction/|:file: |\{figure\} )([\w.-]+\.(?:csv|svg))", text))
-    assert shown == {path.name for path in (DOCS / "reproduction").iterdir() if path.suffix != ".md"}
+    shown = set(re.findall(r"benchmarks/papers/tables/([\w.-]+\.(?:csv|svg))", text))
+    assert shown == {path.name for path in TABLES.iterdir()}
 
 
-@pytest.mark.parametrize("data", ["adult", "celeba"])
-def test_documented_federate_tables_are_current(data):
-    table = pd.read_csv(DOCS / "reproduction" / f"federate-{data}-full-methods.csv", keep_default_na=False)
-    lines = table[table["method"] != "largest group"]
-    assert set(lines["method"]) == set(federate_paper.methods(data))
-    assert set(lines["seeds"].astype(str)) == {"5"}
-    # Settings are those of the harness as it is: a table of an earlier grid would be found out here.
-    counts = {method: len(grid) for method, grid in federate_paper.methods(data).items()}
-    assert lines["settings"].astype(int).groupby(lines["method"]).max().to_dict() == counts
-
-
-def test_figure_of_rates_is_current(tmp_path):
-    """It is made of formulas alone, so that it can be made again."""
-    shown = (DOCS / "reproduction" / "ome-figure-3.svg").read_text(encoding="utf-8")
-    if f"Matplotlib v{matplotlib.__version__}," not in shown:
-        pytest.skip("another version of matplotlib writes other files")
-    ome.figures(pd.DataFrame(), tmp_path)
-    assert (tmp_path / "ome-figure-3.svg").read_text(encoding="utf-8") == shown
+@pytest.mark.parametrize(("epsilon", "factor"), [(0.5, 100.0), (1.0, 1.0), (10.0, 7.0)])
+def test_ome_figure_shows_the_rates_of_the_package(epsilon, factor):
+    """The figure has formulas of its own, so that a shipped figure does not depend on the package."""
+    bits = ome.FIGURE_3_BITS
+    published = published_bit_mechanism("ome", epsilon, n_features=50, n_bits=bits, randomization_factor=factor)
+    kept = ome_mechanism(epsilon, bits)
+    for mechanism, factor_ in ((published, factor), (kept, ome.largest_factor(epsilon))):
+        rates = ome.printed_rates(epsilon, factor_)
+        assert rates == pytest.approx((*mechanism.p[:2], mechanism.q[0]), rel=1e-9)
+        assert ome.loss_of_rates(rates) == pytest.approx(mechanism.epsilon, rel=1e-6)
