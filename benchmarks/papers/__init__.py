@@ -32,9 +32,9 @@ they are.
 processor, settings and seed. A shipped journal is frozen with the version that it records: nothing compares that with
 the code of today. ``python -m benchmarks.papers tables`` (with growth and the README's picture: ``make tables``) makes
 the documents' tables, in ``tables/``, from shipped journals alone, without importing ``skfairdp``; ``make
-test-papers`` compares them, and the sentences of the documents with the tables. The same
-seed and versions give the same line on the same kind of processor; on another one the last digits of sums differ, and
-with them what a network learns, by about as much as another seed.
+test-papers`` compares them, and the sentences of the documents with the tables. The same seed and versions give the
+same line on the same kind of processor; on another one the last digits of sums differ, and with them what a network
+learns, by about as much as another seed.
 
 Tables are written beside the journal, as Markdown and CSV; those of the documentation are in ``tables/``.
 """

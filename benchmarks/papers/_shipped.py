@@ -17,10 +17,10 @@ TABLES = Path(__file__).resolve().parent / "tables"
 
 
 def ship(name: str, folder: Path = RESULTS, journals: Path = JOURNALS) -> Path:
-    """Compress what one version of the code has finished of the full experiment; all of it must be there."""
+    """Compress what the newest version of the code that finished the full experiment has measured."""
     experiment = experiment_of(name)
     rows = Journal(folder / f"{experiment.journal}-full.jsonl").rows()
-    codes = {row["code"] for row in rows}
+    codes = dict.fromkeys(row["code"] for row in rows)  # in the order in which they began
     complete = []
     for code in codes:
         lines = {key_of(row["cell"]): row for row in rows if row["code"] == code}
@@ -42,7 +42,7 @@ def shipped_names(journals: Path = JOURNALS) -> list[str]:
 
 
 def shipped_rows(name: str, journals: Path = JOURNALS) -> list[dict[str, Any]]:
-    """Read a shipped journal, measured by one version of the code. What it lacks was found when it was shipped."""
+    """Read a shipped journal, measured by one version of the code; :func:`ship` checked that no cell is missing."""
     content = lzma.decompress((journals / f"{name}.jsonl.xz").read_bytes()).decode()
     rows = [json.loads(line) for line in content.splitlines()]
     if len({row["code"] for row in rows}) != 1:

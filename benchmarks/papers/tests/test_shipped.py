@@ -69,6 +69,7 @@ def test_only_a_whole_journal_of_one_code_is_shipped(tmp_path):
     with pytest.raises(ValueError, match="no version of the code has finished all cells of small"):
         ship("small", tmp_path, tmp_path / "journals")
     finish(tmp_path, "new", 1, 2, 12)
+    finish(tmp_path, "old", 12)
     ship("small", tmp_path, tmp_path / "journals")
     assert [row["code"] for row in shipped_rows("small", tmp_path / "journals")] == ["new"] * 3
     assert shipped_names(tmp_path / "journals") == ["small"]
