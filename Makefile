@@ -42,6 +42,10 @@ test: $(VENV)/installed-test
 test-all: $(VENV)/installed-test
 	$(ONE_THREAD) HYPOTHESIS_PROFILE=full $(BIN)/python $(PYTEST) -m "not repository" $(PYTEST_ARGS)
 
+# Tables as functions of their journals, sentences of the documents, short runs on real data.
+test-papers: $(VENV)/installed-test
+	$(ONE_THREAD) $(BIN)/python $(PYTEST) -m "" benchmarks/papers/tests $(PYTEST_ARGS)
+
 .venv-lowest/installed-test: pyproject.toml constraints-lowest.txt
 	@test -x .venv-lowest/bin/python || $(PYTHON) -m venv .venv-lowest
 	.venv-lowest/bin/python $(PIP) -c constraints-lowest.txt -e '.[test]'
@@ -79,7 +83,7 @@ links: $(VENV)/installed-dev
 
 # Measures nothing. The README's picture is last, because it is drawn from one of the tables.
 tables: $(VENV)/installed-test
-	$(BIN)/python -m benchmarks.reproduce tables
+	$(BIN)/python -m benchmarks.papers tables
 	$(BIN)/python -m benchmarks growth --draw
 	$(BIN)/python docs/draw_tradeoff.py
 

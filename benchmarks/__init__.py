@@ -1,9 +1,9 @@
 """Benchmarks: how fast and how good the package is, and the papers' tables measured again.
 
 ``case_<topic>.py`` compares the package with a peer, seconds or quality; ``make bench`` runs all cases and
-``make bench ONLY=noise`` those of one topic. ``reproduce/`` measures tables and figures of papers and of the user guide
+``make bench ONLY=noise`` those of one topic. ``papers/`` measures tables and figures of papers and of the user guide
 on real data, for hours if need be; its docstring says how. The two halves have nothing to do with each other:
-``case_pate.py`` is about the speed of PATE, ``reproduce/pate_paper.py`` about its accuracy and fairness.
+``case_pate.py`` is about the speed of PATE, ``papers/pate_paper.py`` about its accuracy and fairness.
 
 Machines are noisy and differ, so no number of seconds is a target: a case runs ours and the peer in turn, several
 times, and compares medians. A case is a function::

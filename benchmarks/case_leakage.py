@@ -58,7 +58,7 @@ def of_networks() -> dict[str, tuple]:
     """What is left of sex in representations of Adult: name -> H, groups, H of the test rows, their groups."""
     if "SKFAIRDP_DATA" not in os.environ:
         return {}
-    from benchmarks.reproduce._federate_fits import EXACT, PLAIN, PUBLIC_CODE, _Erased, _fit, _parts
+    from benchmarks.papers._federate_fits import EXACT, PLAIN, PUBLIC_CODE, _Erased, _fit, _parts
     from skfairdp.preprocessing import LEACEEraser
 
     parts = _parts("adult", 0)

@@ -6,9 +6,9 @@ the clock. Memory is what a process holds at its peak beyond the data it was giv
 ratio of the cost per row at one size to that at the size before, from the second size on; an operation **holds** if
 that is at most 1.5. The **slope** is that of log cost over log rows: 1 where the cost per row is constant.
 
-``benchmarks/journals/growth.json`` keeps the measurements that are shipped; table and figure of the docs are made
-from it. ``--only WORD`` measures operations whose name contains a word, ``--up-to N`` leaves larger sizes out, and
-``--draw`` only makes table and figure again.
+``benchmarks/growth.json`` keeps the measurements that are shipped; table and figure of the docs, ``growth.csv`` and
+``growth.svg`` beside it, are made from it. ``--only WORD`` measures operations whose name contains a word,
+``--up-to N`` leaves larger sizes out, and ``--draw`` only makes table and figure again.
 """
 
 import argparse
@@ -25,9 +25,8 @@ import pandas as pd
 
 from benchmarks._growth_operations import OPERATIONS, frame_of, measured
 
-_ROOT = Path(__file__).resolve().parent.parent
-JOURNAL = _ROOT / "benchmarks" / "journals" / "growth.json"
-DOCS = _ROOT / "docs" / "reproduction"
+FOLDER = Path(__file__).resolve().parent
+JOURNAL = FOLDER / "growth.json"
 MOST_GROWTH = 1.5
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
@@ -62,7 +61,7 @@ def draw(frame: pd.DataFrame, path: Path) -> None:
     """Cost per row and peak memory over rows, one line for each operation."""
     import matplotlib.pyplot as plt
 
-    from benchmarks.reproduce._tables import save_figure
+    from benchmarks.papers._tables import save_figure
 
     figure, axes = plt.subplots(1, 2, figsize=(10, 5.6), layout="constrained")
     groups = [(name, group) for name, group in frame.groupby("operation", sort=False) if "instead" not in name]
@@ -77,7 +76,7 @@ def draw(frame: pd.DataFrame, path: Path) -> None:
     save_figure(figure, path)
 
 
-def write_documents(folder: Path = DOCS, journal: Path = JOURNAL) -> pd.DataFrame:
+def write_documents(folder: Path = FOLDER, journal: Path = JOURNAL) -> pd.DataFrame:
     """Make table and figure from the shipped measurements, and from nothing else."""
     frame = frame_of(json.loads(journal.read_text())["rows"])
     table = summary(frame)
@@ -89,7 +88,7 @@ def write_documents(folder: Path = DOCS, journal: Path = JOURNAL) -> pd.DataFram
 def _measure(name: str, n: int) -> dict[str, Any]:
     """Measure in a new process, which starts with nothing in memory."""
     command = [sys.executable, "-m", "benchmarks", "growth", "--child", name, str(n)]
-    done = subprocess.run(command, cwd=_ROOT, env=os.environ | _ONE_THREAD, stdout=subprocess.PIPE, text=True)
+    done = subprocess.run(command, cwd=FOLDER.parent, env=os.environ | _ONE_THREAD, stdout=subprocess.PIPE, text=True)
     if done.returncode:
         raise RuntimeError(f"{name} at {n:,} rows ended with exit code {done.returncode}")
     return {"operation": name, "rows": n, **json.loads(done.stdout.splitlines()[-1])}
