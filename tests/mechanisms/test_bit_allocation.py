@@ -165,11 +165,11 @@ def test_too_large_budgets_are_cut_to_epsilon():
 @pytest.mark.parametrize("allocate", [allocate_posterior, allocate_unbiased])
 @pytest.mark.parametrize("epsilon", [0.0, -2.0, math.nan, math.inf])
 def test_bad_epsilon_is_refused(allocate, epsilon):
-    with pytest.raises(ValueError, match="epsilon must be a number greater than 0 and finite"):
+    with pytest.raises(ValueError, match="epsilon"):
         allocate(epsilon, 3, WEIGHTS)
 
 
 @pytest.mark.parametrize("budgets", [[-1.0, 1.0], [math.nan], [math.inf]])
 def test_budgets_must_be_finite(budgets):
-    with pytest.raises(ValueError, match="bit_epsilon must hold finite budgets of 0 or more"):
+    with pytest.raises(ValueError, match="bit_epsilon"):
         allocated_bit_mechanism(np.array(budgets), 1.0)

@@ -74,7 +74,7 @@ def test_worst_pairs_lose_nearly_all():
 
 
 def test_bad_input_is_named():
-    with pytest.raises(TypeError, match="trial must be a function"):
+    with pytest.raises(TypeError, match="trial"):
         MECHANISM.check([0.5, 0.5])
     with pytest.raises(ValueError, match="mean"):
         selection_mechanism(1.0, 1e-5, expected_trials=1.0)

@@ -260,7 +260,7 @@ def test_columns_chosen_by_looking_at_the_rows_are_named():
 def test_public_rows_must_be_other_rows():
     with pytest.raises(ValueError, match="public holds the same rows as X"):
         PublicScaler().fit(X, public=X.copy())
-    with pytest.raises(ValueError, match="public holds the same rows as X"):
+    with pytest.raises(ValueError, match="public"):
         PATEClassifier(LogisticRegression()).fit(X, Y, public=X)
     scaled = make_pipeline(PublicScaler(BOUNDS), LaplacePrivatizer(1.0)).fit(X)
     assert any("the bounds of 'publicscaler'" in line for line in pipeline_guarantee(scaled).does_not_cover)
@@ -293,7 +293,7 @@ def test_models_that_are_not_private_say_so():
 
 
 def test_arguments_are_named():
-    with pytest.raises(ValueError, match="rows must be one of"):
+    with pytest.raises(ValueError, match=r"^rows\b"):
         pipeline_guarantee(LaplacePrivatizer().fit(X), rows="old")
     with pytest.raises(sklearn.exceptions.NotFittedError):
         pipeline_guarantee(make_pipeline(LaplacePrivatizer()))
@@ -325,7 +325,7 @@ def test_ledger_charges_infinity_for_a_fitted_scaler(name, tmp_path):
     assert ledger.total().epsilon == math.inf
     with (
         PrivacyLedger(budget=1.0),
-        pytest.raises(BudgetExceededError, match="standardscaler was fitted on the same rows"),
+        pytest.raises(BudgetExceededError, match="standardscaler"),
     ):
         pipeline.fit_transform(X, Y) if not hasattr(pipeline, "predict") else pipeline.fit(X, Y)
 
