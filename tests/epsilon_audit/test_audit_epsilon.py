@@ -39,7 +39,7 @@ def test_honest_release_is_rarely_contradicted():
 
 
 def test_the_same_holds_with_trained_distinguishers():
-    """20 audits of Laplace noise at epsilon = 1 (nominal: 1 alarm); all convict when half of the noise is missing."""
+    """12 audits of Laplace noise at epsilon = 1 (nominal: 0.6 alarms); all convict where half of it is missing."""
 
     def alarms(scale, n_audits):
         return sum(
@@ -54,7 +54,7 @@ def test_the_same_holds_with_trained_distinguishers():
             for seed in range(n_audits)
         )
 
-    assert alarms(2.0, 20) <= 1
+    assert alarms(2.0, 12) <= 1
     assert alarms(1.0, 4) == 4
 
 

@@ -45,7 +45,7 @@ def check(n_audits):
 
 
 def test_honest_releases_are_rarely_contradicted():
-    check(56)
+    check(28)
 
 
 def test_point_estimates_alone_would_be_contradicted():

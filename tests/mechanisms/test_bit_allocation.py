@@ -143,7 +143,7 @@ def test_more_budget_never_harms():
 
 
 @given(share=st.floats(1e-4, 100), n_features=st.integers(1, 20), posterior=st.booleans())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_allocated_bits_spend_epsilon_and_no_more(share, n_features, posterior):
     epsilon = share * n_features  # a larger share would meet the end of 64-bit thresholds
     division = (allocate_posterior if posterior else allocate_unbiased)(epsilon, n_features, WEIGHTS)

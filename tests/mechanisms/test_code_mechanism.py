@@ -57,7 +57,7 @@ def test_closed_form_at_the_ends():
     assert np.isfinite(code_probabilities(s, 1e6)).all()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(n_codes=st.integers(2, 500), epsilon=st.floats(1e-6, 200))
 def test_exact_epsilon_never_exceeds_the_request(n_codes, epsilon):
     weights = code_mechanism(n_codes, epsilon)

@@ -161,7 +161,7 @@ def test_groups_and_weights_reach_the_estimator_row_by_row():
 
 def test_named_columns():
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
-    one = search(pate(), {"n_teachers": [10]}, epsilon=20.0).fit(frame, Y, public=frame[:50] + 1)
+    one = search(pate(), {"n_teachers": [10]}, epsilon=60.0, expected_trials=1.5).fit(frame, Y, public=frame[:50] + 1)
     assert one.feature_names_in_.tolist() == ["a", "b", "c"]
     with pytest.raises(ValueError, match="feature names"):
         one.predict(frame.rename(columns={"a": "z"}))
@@ -249,7 +249,7 @@ def test_a_scaler_in_front_of_the_search():
 
 def test_public_rows_pass_the_steps_in_front():
     with sklearn.config_context(enable_metadata_routing=True):
-        inner = search(pate(), {"n_teachers": [10]}, epsilon=20.0).set_fit_request(public=True)
+        inner = search(pate(), {"n_teachers": [10]}, epsilon=20.0, expected_trials=1.5).set_fit_request(public=True)
         steps = [("scale", PublicScaler(bounds=(-5, 5)).set_fit_request(public=False)), ("search", inner)]
         whole = Pipeline(steps, transform_input=["public"]).fit(X, Y, public=PUBLIC)
     assert pipeline_guarantee(whole).epsilon == 20.0
@@ -257,7 +257,7 @@ def test_public_rows_pass_the_steps_in_front():
 
 def test_without_public_rows_the_receipt_says_so():
     with pytest.warns(UserWarning, match="no public rows were given") as said:
-        one = search(pate(), {"n_teachers": [10]}, epsilon=20.0).fit(X, Y)
+        one = search(pate(), {"n_teachers": [10]}, epsilon=20.0, expected_trials=1.5).fit(X, Y)
     assert len(said) == 1
     assert any("each trial others" in sentence for sentence in one.privacy_.does_not_cover)
 

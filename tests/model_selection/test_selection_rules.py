@@ -85,7 +85,7 @@ def rule_agrees(rule_of_threshold, data) -> bool:
     return rule_of_threshold(threshold / 1000)(results) == slow_choice(*data)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(tables())
 def test_relaxation_threshold_equals_its_definition(data):
     assert rule_agrees(lambda t: RelaxationThreshold(t, privacy="leakage"), data)

@@ -69,7 +69,9 @@ class Refuses(LogisticRegression):
 def test_bad_student_fails_before_the_price_is_paid(student, error):
     X = RNG.normal(size=(300, 3))
     y = (X[:, 0] > 0).astype(int)
-    model = PATEClassifier(LogisticRegression(), n_teachers=10, epsilon=8.0, student=student, labels="soft")
+    model = PATEClassifier(
+        LogisticRegression(), n_teachers=10, epsilon=8.0, student=student, labels="soft", random_state=0
+    )
     with PrivacyLedger() as ledger:
         with pytest.raises((ValueError, RuntimeError), match=error):
             model.fit(X[:200], y[:200], public=X[200:])
@@ -194,10 +196,10 @@ def test_likelihood_ratios_of_votes_average_to_one(labels, n_classes):
             known[outcome] = math.exp(mechanism.log_likelihood_ratio(released, x, x_prime).sum())
         return known[outcome]
 
-    ratios = [ratio_of_a_release(x_prime) for _ in range(3000)]
+    ratios = [ratio_of_a_release(x_prime) for _ in range(1500)]
     error = 5 * np.std(ratios) / math.sqrt(len(ratios))  # exceeded by chance less than once in a million runs
     assert np.mean(ratios) == pytest.approx(1.0, abs=error)
-    assert np.mean([ratio_of_a_release(x) for _ in range(3000)]) > 1 + error  # the test has power
+    assert np.mean([ratio_of_a_release(x) for _ in range(1500)]) > 1 + error  # the test has power
 
 
 def test_a_mechanism_releases_no_more_than_was_paid_for():
