@@ -136,19 +136,19 @@ class PrivateSearchCV(ReleaseMixin, MetaEstimatorMixin, ClassifierMixin, Skfaird
     >>> from sklearn.datasets import make_classification
     >>> from sklearn.linear_model import LogisticRegression
     >>> from skfairdp import PATEClassifier, PrivacyLedger, PrivateSearchCV
-    >>> X, y = make_classification(1500, n_features=5, class_sep=2.0, random_state=0)
+    >>> X, y = make_classification(3000, n_features=5, class_sep=2.0, random_state=0)
     >>> search = PrivateSearchCV(
-    ...     PATEClassifier(LogisticRegression(), n_queries=100),
-    ...     {"n_teachers": [5, 50, 100], "student_regularization": [0.001, 0.1]},
+    ...     PATEClassifier(LogisticRegression(), n_queries=200),
+    ...     {"n_teachers": [5, 50, 200], "student_regularization": [0.001, 0.1]},
     ...     epsilon=2.0,
     ...     expected_trials=5,
     ...     random_state=0,
     ... )
     >>> with PrivacyLedger(budget=2.0, delta=1e-5) as ledger:
-    ...     search = search.fit(X[:1000], y[:1000], public=X[1000:1250])
+    ...     search = search.fit(X[:2000], y[:2000], public=X[2000:2500])
     >>> ledger.total().epsilon, len(ledger)
     (2.0, 1)
-    >>> sorted(search.best_params_), bool(search.score(X[1250:], y[1250:]) > 0.9)
+    >>> sorted(search.best_params_), bool(search.score(X[2500:], y[2500:]) > 0.9)
     (['n_teachers', 'student_regularization'], True)
     """
 
