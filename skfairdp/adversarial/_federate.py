@@ -244,9 +244,9 @@ class FederateClassifier(EncodedReleases, ClassNamePrefixFeaturesOutMixin, Class
     >>> import numpy as np
     >>> from skfairdp import FederateClassifier
     >>> rng = np.random.default_rng(0)
-    >>> z = rng.integers(2, size=400)
-    >>> y = rng.integers(2, size=400)
-    >>> X = rng.normal(size=(400, 5)) + 2.0 * y[:, None] + 0.5 * z[:, None]
+    >>> z = rng.integers(2, size=200)
+    >>> y = rng.integers(2, size=200)
+    >>> X = rng.normal(size=(200, 5)) + 2.0 * y[:, None] + 0.5 * z[:, None]
     >>> clf = FederateClassifier(epsilon=4.0, random_state=0).fit(X, y, sensitive_features=z)
     >>> clf.channel_
     'codes'
@@ -641,7 +641,7 @@ class FederateClassifier(EncodedReleases, ClassNamePrefixFeaturesOutMixin, Class
         >>> import numpy as np
         >>> from sklearn.pipeline import make_pipeline
         >>> from skfairdp import FederateClassifier
-        >>> X = np.random.default_rng(0).normal(size=(200, 3))
+        >>> X = np.random.default_rng(0).normal(size=(100, 3))
         >>> y = np.where(X[:, 0] > 0, "yes", "no")
         >>> clf = FederateClassifier(adversary_weight=0.0, random_state=0).fit(X, y)
         >>> encoder, head = clf.split()

@@ -133,7 +133,7 @@ class FederateEncoder(_Half, EncodedReleases, SkfairdpEstimator):
     --------
     >>> import numpy as np
     >>> from skfairdp import FederateClassifier
-    >>> X = np.random.default_rng(0).normal(size=(200, 3))
+    >>> X = np.random.default_rng(0).normal(size=(100, 3))
     >>> clf = FederateClassifier(4.0, channel="codes", adversary_weight=0, batch_size=20, random_state=0)
     >>> encoder, head = clf.fit(X, X[:, 0] > 0).split()
     >>> encoder.privacy_.epsilon
@@ -213,7 +213,7 @@ class FederateHead(_Half, ClassifierMixin, SkfairdpEstimator):
     --------
     >>> import numpy as np
     >>> from skfairdp import FederateClassifier
-    >>> X = np.random.default_rng(0).normal(size=(200, 3))
+    >>> X = np.random.default_rng(0).normal(size=(100, 3))
     >>> clf = FederateClassifier(4.0, channel="codes", adversary_weight=0, batch_size=20, random_state=0)
     >>> encoder, head = clf.fit(X, X[:, 0] > 0).split()
     >>> head.predict(np.eye(2))  # what it says to each code

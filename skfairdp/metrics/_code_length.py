@@ -144,11 +144,11 @@ def online_code_length(
     >>> import numpy as np
     >>> from skfairdp.metrics import online_code_length
     >>> rng = np.random.default_rng(0)
-    >>> sex = rng.choice(["f", "m"], size=1000)
-    >>> H = rng.normal(size=(1000, 5)) + 2 * (sex == "f")[:, None]
+    >>> sex = rng.choice(["f", "m"], size=500)
+    >>> H = rng.normal(size=(500, 5)) + 2 * (sex == "f")[:, None]
     >>> length = online_code_length(H, sex, random_state=0)
     >>> length.uniform_bits, length.compression > 4
-    (1000.0, True)
+    (500.0, True)
     """
     H = check_representation(H)
     groups = check_sensitive_features(sensitive_features, len(H), min_groups=2, intersection=True)

@@ -81,11 +81,11 @@ def leakage_score(
     >>> import numpy as np
     >>> from skfairdp.metrics import leakage_score
     >>> rng = np.random.default_rng(0)
-    >>> sex = rng.choice(["f", "m"], size=600)
-    >>> H = rng.normal(size=(600, 5)) + 2 * (sex == "f")[:, None]
+    >>> sex = rng.choice(["f", "m"], size=300)
+    >>> H = rng.normal(size=(300, 5)) + 2 * (sex == "f")[:, None]
     >>> leakage_score(H, sex, random_state=0) > 0.95
     True
-    >>> leakage_score(rng.normal(size=(600, 5)), sex, random_state=0) < 0.6
+    >>> leakage_score(rng.normal(size=(300, 5)), sex, random_state=0) < 0.6
     True
     """
     stream = random_stream(random_state)
@@ -173,7 +173,7 @@ def leakage_report(
     >>> import numpy as np
     >>> from skfairdp.metrics import leakage_report
     >>> rng = np.random.default_rng(0)
-    >>> H = rng.normal(size=(400, 3))
+    >>> H = rng.normal(size=(200, 3))
     >>> hidden = np.where(H[:, 0] * H[:, 1] > 0, "a", "b")
     >>> report = leakage_report(H, hidden, random_state=0).set_index("attacker")
     >>> bool(report.accuracy["linear"] < 0.6 < 0.85 < report.accuracy["strongest"])

@@ -149,15 +149,15 @@ class FairPrivateClassifier(ReleaseMixin, MetaEstimatorMixin, ClassifierMixin, S
     --------
     >>> from skfairdp import FairPrivateClassifier, tpr_gap
     >>> from skfairdp.datasets import make_biased_classification
-    >>> data = make_biased_classification(n_samples=4000, label_bias=0.3, random_state=0)
+    >>> data = make_biased_classification(n_samples=2000, label_bias=0.3, random_state=0)
     >>> X, y, z = data.data, data.target, data.sensitive_features
-    >>> clf = FairPrivateClassifier(epsilon=4.0, random_state=0).fit(X[:3000], y[:3000], sensitive_features=z[:3000])
+    >>> clf = FairPrivateClassifier(epsilon=4.0, random_state=0).fit(X[:1500], y[:1500], sensitive_features=z[:1500])
     >>> clf.privacy_.epsilon
     4.0
     >>> clf.mechanism_.accuracy_bound - clf.mechanism_.expected_accuracy < 1e-6
     True
-    >>> plain = FairPrivateClassifier(epsilon=4.0, fairness=None, random_state=0).fit(X[:3000], y[:3000])
-    >>> gaps = [tpr_gap(y[3000:], model.predict(X[3000:]), sensitive_features=z[3000:]) for model in (plain, clf)]
+    >>> plain = FairPrivateClassifier(epsilon=4.0, fairness=None, random_state=0).fit(X[:1500], y[:1500])
+    >>> gaps = [tpr_gap(y[1500:], model.predict(X[1500:]), sensitive_features=z[1500:]) for model in (plain, clf)]
     >>> gaps[1] < gaps[0]
     True
     """

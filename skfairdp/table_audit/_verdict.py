@@ -51,7 +51,7 @@ class Verdict:
     --------
     >>> from skfairdp import audit_table
     >>> from skfairdp.datasets import make_biased_classification
-    >>> frame = make_biased_classification(800, group_shift=3.0, as_frame=True, random_state=0).frame
+    >>> frame = make_biased_classification(400, group_shift=3.0, as_frame=True, random_state=0).frame
     >>> frame["vendor"] = (frame["x0"] > 0).astype(int)
     >>> roles = {"target": "target", "sensitive": "group", "predictions": "vendor", "pos_label": 1}
     >>> audit = audit_table(frame, **roles, methods="none", random_state=0, verbose=False)

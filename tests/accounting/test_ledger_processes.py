@@ -1,4 +1,8 @@
-"""A release is on record before its values exist, in whatever process it is made."""
+"""A release is on record before its values exist, in whatever process it is made.
+
+Tests that start interpreters or pools of workers are ``slow``. In the default run forked workers are charged, a forked
+child neither counts twice nor closes the ledger of its parent, and of two processes one gets the last of a budget.
+"""
 
 import gc
 import multiprocessing
@@ -26,9 +30,12 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 from skfairdp import GaussianPrivatizer, LaplacePrivatizer
-from skfairdp.accounting import PrivacyGuarantee, PrivacyLedger, _active_ledgers, gaussian_epsilon
+from skfairdp.accounting import PrivacyGuarantee, PrivacyLedger, _active_ledgers, _ledger_file, gaussian_epsilon
 from skfairdp.exceptions import BudgetExceededError, PrivacyLeakWarning
 from tests.accounting._noisy import Forgetful, Noisy
+
+# Python 3.12 and later warn of a fork where there are threads.
+pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 
 ROOT = Path(__file__).parents[2]
 ONE = PrivacyGuarantee(1.0, mechanism="laplace")
@@ -76,6 +83,7 @@ KILLED = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("when", "recorded"), [("before", 2), ("after", 1)])
 def test_record_survives_kill(tmp_path, when, recorded):
     # "after" is the planted fault: a ledger that commits once the output exists forgets the release.
@@ -96,6 +104,7 @@ CRASHED = """
 """
 
 
+@pytest.mark.slow
 def test_ledger_goes_on_after_a_crash(data, tmp_path):
     X, _ = data
     path = tmp_path / "ledger.sqlite"
@@ -130,6 +139,7 @@ SURVIVOR = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 @pytest.mark.parametrize("kind", ["durable", "temporary"])
 def test_workers_of_a_killed_process(tmp_path, kind):
@@ -187,13 +197,59 @@ def race(folder, rounds, fault):
     return sum(int(out) for out, _ in outputs)
 
 
+@pytest.mark.slow
 def test_only_one_process_gets_the_last_of_a_budget(tmp_path):
     assert race(tmp_path, 40, "none") == 40
     assert all(total.releases == 1 for total in PrivacyLedger(path=tmp_path / "ledger.sqlite").totals().values())
 
 
+@pytest.mark.slow
 def test_race_test_finds_a_check_outside_the_transaction(tmp_path):
     assert race(tmp_path, 20, "planted") > 20
+
+
+def charge_in_turns(path, barrier, won, rounds):
+    ledger = PrivacyLedger(path=path)
+    for i in range(rounds):
+        barrier.wait(60)
+        try:
+            ledger.charge(ONE, records=str(i))  # each set has the whole budget
+        except BudgetExceededError:
+            continue
+        with won:
+            won.value += 1
+
+
+def read_before_the_transaction(monkeypatch):
+    """The planted fault: what was spent is read first, and the file locked later."""
+    true_spending = _ledger_file.recorded_releases
+
+    def late(connection, records=None):
+        connection.commit()
+        spent = true_spending(connection, records)
+        time.sleep(0.02)
+        connection.execute("BEGIN IMMEDIATE")
+        return spent
+
+    monkeypatch.setattr(_ledger_file, "recorded_releases", late)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@pytest.mark.parametrize("fault", [None, read_before_the_transaction])
+def test_forked_processes_never_share_the_last_of_a_budget(tmp_path, monkeypatch, fault):
+    if fault is not None:
+        fault(monkeypatch)
+    path, rounds, context = tmp_path / "ledger.sqlite", 8, multiprocessing.get_context("fork")
+    PrivacyLedger(budget=1.5, path=path, create=True)
+    barrier, won = context.Barrier(2), context.Value("i", 0)
+    arguments = (path, barrier, won, rounds)
+    processes = [context.Process(target=charge_in_turns, args=arguments) for _ in range(2)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(60)
+        assert process.exitcode == 0
+    assert (won.value == rounds) == (fault is None)
 
 
 # -- workers ----------------------------------------------------------------------------------------------------------
@@ -203,6 +259,7 @@ def warm_up(_):
     return os.getpid()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_search_is_charged_for_every_release(data, tmp_path, n_jobs):
     X, y = data
@@ -239,7 +296,9 @@ def new_pool(kind):
     return ProcessPoolExecutor(2, mp_context=multiprocessing.get_context(kind))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind", [kind if kind == "fork" else pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS]
+)
 def test_workers_that_build_their_own_estimators_are_charged(data, tmp_path, kind):
     X, _ = data
     log = tmp_path / "log"
@@ -252,6 +311,7 @@ def test_workers_that_build_their_own_estimators_are_charged(data, tmp_path, kin
         assert len(ledger) == 6
 
 
+@pytest.mark.slow
 def test_worker_test_finds_a_hidden_board(data, tmp_path, monkeypatch):
     X, _ = data
     log = tmp_path / "log"
@@ -285,6 +345,7 @@ OLDER_THAN_THE_IMPORT = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_workers_started_before_the_import_are_charged(tmp_path, kind):
     script = tmp_path / "older.py"
@@ -313,6 +374,7 @@ SIBLING = """
 """
 
 
+@pytest.mark.slow
 def test_processes_are_charged_by_their_descendants_alone(data, tmp_path):
     X, _ = data
     with PrivacyLedger() as ledger:
@@ -337,6 +399,7 @@ NESTED = """
 """
 
 
+@pytest.mark.slow
 def test_grandchildren_are_charged(tmp_path):
     with PrivacyLedger() as ledger:
         process = run(NESTED, 2, textwrap.dedent(NESTED))
@@ -345,6 +408,7 @@ def test_grandchildren_are_charged(tmp_path):
     assert len(ledger) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_forked_child_has_a_board_of_its_own(data):
     X, _ = data
@@ -385,6 +449,7 @@ UNPICKLE = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="needs a shell")
 def test_unrelated_processes_learn_of_a_ledger_by_pickles(tmp_path):
     sent = tmp_path / "noisy.pickle"
@@ -403,6 +468,7 @@ def test_unrelated_processes_learn_of_a_ledger_by_pickles(tmp_path):
     assert len(ledger) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("privatizer", [LaplacePrivatizer(epsilon=1.0), GaussianPrivatizer(epsilon=1.0, delta=1e-5)])
 def test_search_over_our_own_privatizers(data, privatizer):
     X, y = data
@@ -420,6 +486,7 @@ def test_search_over_our_own_privatizers(data, privatizer):
         assert total.epsilon < 21 * one.epsilon
 
 
+@pytest.mark.slow
 def test_search_stops_at_the_budget(data, tmp_path):
     X, y = data
     log = tmp_path / "log"
@@ -442,6 +509,7 @@ def clone_and_release(estimator, X):
     return os.getpid()
 
 
+@pytest.mark.slow
 def test_clones_in_workers_are_charged_to_their_set(data, tmp_path):
     X, _ = data
     log = tmp_path / "log"
@@ -454,6 +522,7 @@ def test_clones_in_workers_are_charged_to_their_set(data, tmp_path):
     assert log.stat().st_size == 12
 
 
+@pytest.mark.slow
 def test_meta_estimator_with_inner_clones(data, tmp_path):
     X, y = data
     log = tmp_path / "log"
@@ -463,6 +532,7 @@ def test_meta_estimator_with_inner_clones(data, tmp_path):
     assert ledger.total().epsilon == log.stat().st_size == 8
 
 
+@pytest.mark.slow
 def test_fitted_estimator_that_comes_back_is_charged_once(data):
     X, _ = data
     with PrivacyLedger() as ledger:
@@ -475,6 +545,7 @@ def test_fitted_estimator_that_comes_back_is_charged_once(data):
     assert len(ledger) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["threading", "multiprocessing"])
 def test_other_backends(data, backend):
     X, _ = data
@@ -531,6 +602,7 @@ def charge_in_worker(ledger):
     return len(ledger)
 
 
+@pytest.mark.slow
 def test_ledger_itself_can_be_sent():
     with PrivacyLedger() as ledger:
         Parallel(n_jobs=2)(delayed(charge_in_worker)(ledger) for _ in range(3))
@@ -567,6 +639,7 @@ def test_account_of_another_machine_is_not_charged(data, tmp_path, monkeypatch):
 # -- the board --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_import_makes_nothing(tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
     code = "import numpy as np; from tests.accounting._noisy import Noisy; Noisy().fit_transform(np.eye(3))"
@@ -612,6 +685,7 @@ def test_folder_of_somebody_else_is_refused(tmp_path, data, monkeypatch):
     assert not ledger.active
 
 
+@pytest.mark.slow
 def test_worker_stops_when_the_ledger_file_is_gone(data, tmp_path):
     X, _ = data
     log = tmp_path / "log"

@@ -287,7 +287,7 @@ def test_pure_trials_by_renyi_divergences():
 # -- budgets ----------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.floats(0.01, 20), st.floats(-9, -2), st.sampled_from(ETAS), st.floats(1.5, 50))
 def test_trials_within_their_budget_cost_the_total(epsilon, log10_delta, eta, mean):
     delta, trials = 10.0**log10_delta, TruncatedNegativeBinomial.with_mean(mean, eta)

@@ -22,29 +22,24 @@ def as_score(outputs):
     return outputs[:, 0]
 
 
-def false_alarms(bound_of, n_audits):
-    """How many audits of randomised response at epsilon = 1 say more than 1."""
-    alarms = 0
-    for seed in range(n_audits):
-        audit = audit_epsilon(
-            RandomisedResponse(1.0, 4, seed), [0], [2], n_trials=2000, score=as_score, claimed=1.0, random_state=seed
-        )
-        alarms += bound_of(audit) > 1.0
-    return alarms
-
-
 def point_estimate(audit):
     return math.log(max(audit.count_more, 1) / max(audit.count_less, 1))
 
 
 def test_honest_release_is_rarely_contradicted():
-    """400 audits at 95 %: at most 20 alarms; the ratio of the counts themselves raises hundreds."""
-    assert false_alarms(lambda audit: audit.epsilon_lower, 400) <= 20
-    assert false_alarms(point_estimate, 100) > 20
+    """200 audits of epsilon = 1 at 95 %: at most 10 alarms; the ratio of the counts themselves raises many more."""
+    audits = [
+        audit_epsilon(
+            RandomisedResponse(1.0, 4, seed), [0], [2], n_trials=2000, score=as_score, claimed=1.0, random_state=seed
+        )
+        for seed in range(200)
+    ]
+    assert sum(audit.epsilon_lower > 1.0 for audit in audits) <= 10
+    assert sum(point_estimate(audit) > 1.0 for audit in audits) > 40
 
 
 def test_the_same_holds_with_trained_distinguishers():
-    """20 audits of Laplace noise at epsilon = 1 (nominal: 1 alarm); all convict when half of the noise is missing."""
+    """12 audits of Laplace noise at epsilon = 1 (nominal: 0.6 alarms); all convict where half of it is missing."""
 
     def alarms(scale, n_audits):
         return sum(
@@ -59,7 +54,7 @@ def test_the_same_holds_with_trained_distinguishers():
             for seed in range(n_audits)
         )
 
-    assert alarms(2.0, 20) <= 1
+    assert alarms(2.0, 12) <= 1
     assert alarms(1.0, 4) == 4
 
 
@@ -171,7 +166,7 @@ def test_the_claim_comes_from_the_release_unless_given():
 
 
 def test_a_smaller_delta_than_the_claimed_one_is_refused():
-    with pytest.raises(ValueError, match=r"delta must be at least the claimed one, 0\.001"):
+    with pytest.raises(ValueError, match="delta"):
         audit_epsilon(Noisy().fit(None), delta=1e-6, random_state=0)
 
 
@@ -213,18 +208,18 @@ def test_infinite_claims_are_never_contradicted():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"n_trials": 10}, "n_trials must be a whole number of at least 200; got 10"),
-        ({"n_trials": 1e4}, "n_trials must be a whole number"),
-        ({"rows_per_call": 0}, "rows_per_call must be a whole number of at least 1; got 0"),
-        ({"confidence_level": 95}, r"confidence_level must be a number in \(0, 1\)"),
-        ({"confidence_level": True}, "confidence_level must be a number"),
+        ({"n_trials": 10}, "n_trials"),
+        ({"n_trials": 1e4}, "n_trials"),
+        ({"rows_per_call": 0}, "rows_per_call"),
+        ({"confidence_level": 95}, "confidence_level"),
+        ({"confidence_level": True}, "confidence_level"),
         ({"claimed": "printed"}, "claimed must be a PrivacyGuarantee, a number, or 'published'; got 'printed'"),
-        ({"claimed": "published"}, "needs a release whose privacy_ names a published_epsilon"),
-        ({"claimed": -1.0}, "claimed must be a number 0 or more"),
-        ({"delta": 1.0}, "delta must be a probability"),
-        ({"score": "best"}, "score must be a function of the outputs or one of"),
-        ({"score": "likelihood"}, r"needs a release with log_likelihood_ratio\(y, x, x_prime\); function has none"),
-        ({"score": lambda outputs: [1.0]}, "must return one number per output"),
+        ({"claimed": "published"}, "published_epsilon"),
+        ({"claimed": -1.0}, "claimed"),
+        ({"delta": 1.0}, "delta"),
+        ({"score": "best"}, "score"),
+        ({"score": "likelihood"}, "log_likelihood_ratio"),
+        ({"score": lambda outputs: [1.0]}, "score"),
     ],
 )
 def test_bad_arguments_are_named(arguments, message):

@@ -10,12 +10,27 @@ from tests.epsilon_audit._releases import FAULTS_BETWEEN_ROWS, FAULTS_OF_A_ROW, 
 WIDTHS = [2, 8, 50]
 
 
+def widths(*quick):
+    """All widths; those that are not named run in the full suite only."""
+    marked = [n if n in quick else pytest.param(n, marks=pytest.mark.slow) for n in WIDTHS]
+    return pytest.mark.parametrize("n_features", marked)
+
+
+#: Each norm in one width; the full suite tries them in every width.
+NORMS = [("l1", 2), ("l2", 50), ("minmax", 8), ("clip", 50)]
+ALL_NORMS = [
+    (norm, n) if (norm, n) in NORMS else pytest.param(norm, n, marks=pytest.mark.slow)
+    for norm in ("l1", "l2", "minmax", "clip")
+    for n in WIDTHS
+]
+
+
 def convictions(release_of, n_audits, **arguments):
     """How many of the audits convict."""
     return sum(audit_epsilon(release_of(seed), random_state=seed, **arguments).contradicts for seed in range(n_audits))
 
 
-@pytest.mark.parametrize("n_features", WIDTHS)
+@widths(2, 50)
 @pytest.mark.parametrize("fault", FAULTS_OF_A_ROW)
 def test_a_fault_in_a_row_is_convicted(fault, n_features):
     audit = audit_epsilon(planted(FAULTS_OF_A_ROW[fault], n_features, 1), random_state=1)
@@ -23,13 +38,12 @@ def test_a_fault_in_a_row_is_convicted(fault, n_features):
     assert audit.contradicts
 
 
-@pytest.mark.parametrize("norm", ["l1", "l2", "minmax", "clip"])
-@pytest.mark.parametrize("n_features", WIDTHS)
+@pytest.mark.parametrize(("norm", "n_features"), ALL_NORMS)
 def test_noise_in_floating_point_is_convicted(n_features, norm):
     assert audit_epsilon(planted_floats(n_features, 1, norm), random_state=1).contradicts
 
 
-@pytest.mark.parametrize("n_features", WIDTHS)
+@widths(8)
 @pytest.mark.parametrize("fault", FAULTS_BETWEEN_ROWS)
 def test_noise_that_rows_share_is_convicted(fault, n_features):
     audit = audit_epsilon(planted(FAULTS_BETWEEN_ROWS[fault], n_features, 1), random_state=1)
@@ -38,8 +52,7 @@ def test_noise_that_rows_share_is_convicted(fault, n_features):
     assert "Rows are not released independently" in audit.verdict
 
 
-@pytest.mark.parametrize("norm", ["l1", "l2", "minmax", "clip"])
-@pytest.mark.parametrize("n_features", WIDTHS)
+@pytest.mark.parametrize(("norm", "n_features"), ALL_NORMS)
 def test_the_same_privatizer_without_a_fault_passes(n_features, norm):
     """The control: what the faults are planted into, rounded in the same way."""
     release = planted(lambda rng, n_features: lambda noise: noise, n_features, 1, norm)
@@ -48,11 +61,11 @@ def test_the_same_privatizer_without_a_fault_passes(n_features, norm):
     assert audit.dependence is None
 
 
+@widths(8)
 @pytest.mark.parametrize("norm", ["l2", "minmax", "clip"])
-def test_coordinate_without_noise_is_convicted(norm):
-    for n_features in WIDTHS:
-        release = planted(FAULTS_OF_A_ROW["one coordinate without noise"], n_features, 2, norm)
-        assert audit_epsilon(release, random_state=2).contradicts
+def test_coordinate_without_noise_is_convicted(norm, n_features):
+    release = planted(FAULTS_OF_A_ROW["one coordinate without noise"], n_features, 2, norm)
+    assert audit_epsilon(release, random_state=2).contradicts
 
 
 def test_the_pair_that_moves_the_quiet_coordinate_is_found():

@@ -44,6 +44,7 @@ def example():
     return names
 
 
+@pytest.mark.slow  # runs an example with its audits; test_verdicts convicts the same systems in the default run
 def test_table_of_systems_matches_the_example(example):
     rows = table("System")
     assert list(rows) == list(example["systems"])

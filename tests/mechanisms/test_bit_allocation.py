@@ -143,7 +143,7 @@ def test_more_budget_never_harms():
 
 
 @given(share=st.floats(1e-4, 100), n_features=st.integers(1, 20), posterior=st.booleans())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_allocated_bits_spend_epsilon_and_no_more(share, n_features, posterior):
     epsilon = share * n_features  # a larger share would meet the end of 64-bit thresholds
     division = (allocate_posterior if posterior else allocate_unbiased)(epsilon, n_features, WEIGHTS)
@@ -165,11 +165,11 @@ def test_too_large_budgets_are_cut_to_epsilon():
 @pytest.mark.parametrize("allocate", [allocate_posterior, allocate_unbiased])
 @pytest.mark.parametrize("epsilon", [0.0, -2.0, math.nan, math.inf])
 def test_bad_epsilon_is_refused(allocate, epsilon):
-    with pytest.raises(ValueError, match="epsilon must be a number greater than 0 and finite"):
+    with pytest.raises(ValueError, match="epsilon"):
         allocate(epsilon, 3, WEIGHTS)
 
 
 @pytest.mark.parametrize("budgets", [[-1.0, 1.0], [math.nan], [math.inf]])
 def test_budgets_must_be_finite(budgets):
-    with pytest.raises(ValueError, match="bit_epsilon must hold finite budgets of 0 or more"):
+    with pytest.raises(ValueError, match="bit_epsilon"):
         allocated_bit_mechanism(np.array(budgets), 1.0)

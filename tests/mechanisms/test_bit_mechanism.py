@@ -99,7 +99,7 @@ def test_oue_with_dense_sensitivity_is_over_noised(epsilon, oue):
 
 
 def test_published_rates_exist_for_published_protocols_only():
-    with pytest.raises(ValueError, match=r"protocol must be 'ome', 'oue' or 'sue'.*'optimal'"):
+    with pytest.raises(ValueError, match="protocol"):
         published_bit_mechanism("optimal", 1.0, n_features=5, n_bits=50)
 
 
@@ -167,7 +167,7 @@ def test_factor_one_is_oue():
 
 @pytest.mark.parametrize("factor", [0.5, math.nan, math.inf])
 def test_a_factor_below_one_is_refused(factor):
-    with pytest.raises(ValueError, match="randomization_factor must be a finite number of at least 1"):
+    with pytest.raises(ValueError, match="randomization_factor"):
         ome_mechanism(1.0, 10, factor)
 
 
@@ -220,7 +220,7 @@ def test_a_huge_epsilon_stays_finite(protocol):
 )
 @pytest.mark.parametrize("epsilon", [0.0, -1.0, math.nan, math.inf])
 def test_bad_epsilon_is_refused(make, epsilon):
-    with pytest.raises(ValueError, match="epsilon must be a number greater than 0 and finite"):
+    with pytest.raises(ValueError, match="epsilon"):
         make(epsilon, 4)
 
 
@@ -237,7 +237,7 @@ def test_bit_loss(p, q):
 def test_an_impossible_outcome_costs_everything():
     assert bit_loss(TWO_64, 1) == math.inf
     assert bit_loss(1, 0) == math.inf
-    with pytest.raises(ValueError, match="zero_to_one must hold counts from 1"):
+    with pytest.raises(ValueError, match="zero_to_one"):
         BitMechanism(np.ones(2, dtype=np.uint64), np.array([1, 0], dtype=np.uint64))
 
 
@@ -348,9 +348,9 @@ def test_bits_are_independent_over_columns_rows_and_calls():
 def test_bits_of_another_shape_are_refused():
     mechanism = sue_mechanism(1.0, 4)
     for bits in (np.zeros((3, 5), dtype=np.uint8), np.zeros(4, dtype=np.uint8), np.zeros((3, 4))):
-        with pytest.raises(ValueError, match="bits must be a one-byte matrix with 4 columns"):
+        with pytest.raises(ValueError, match="bits"):
             randomised_response(bits, mechanism, random_stream(0))
-    with pytest.raises(ValueError, match="bits must be zeros and ones; got 2"):
+    with pytest.raises(ValueError, match="bits"):
         randomised_response(np.full((3, 4), 2, dtype=np.uint8), mechanism, random_stream(0))
     assert randomised_response(np.zeros((0, 4), dtype=np.uint8), mechanism, random_stream(0)).shape == (0, 4)
 
@@ -373,7 +373,7 @@ def test_bernoulli_at_its_ends_and_between():
     deviation = math.sqrt(0.3 * 0.7 / 1e6)
     assert abs(drawn - count / TWO_64) < 5 * deviation
     assert abs(drawn - 77 / 256) > 5 * deviation  # what it would be without the ties
-    with pytest.raises(ValueError, match="count must be an integer from 0"):
+    with pytest.raises(ValueError, match="count"):
         bernoulli(3, -1, random_stream(0))
 
 

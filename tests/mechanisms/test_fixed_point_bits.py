@@ -107,7 +107,7 @@ def test_too_few_and_too_many_bits_are_refused(size):
 
 def test_unknown_bit_format_is_refused():
     for function in (encode_bits, decode_bits):
-        with pytest.raises(ValueError, match=r"bit_format must be one of .* got 'gray'"):
+        with pytest.raises(ValueError, match="bit_format"):
             function(np.zeros((1, 2)), 1, 0, bit_format="gray")
 
 
@@ -155,5 +155,5 @@ def test_all_of_many_bits_are_estimated():
 
 
 def test_an_unknown_prior_is_refused():
-    with pytest.raises(ValueError, match=r"prior must be one of .* got 'cauchy'"):
+    with pytest.raises(ValueError, match="prior"):
         posterior_means([0.5], 1, "cauchy")

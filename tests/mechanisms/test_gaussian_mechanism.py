@@ -140,7 +140,7 @@ def test_noise_is_independent():
 
 @pytest.mark.parametrize("scale", [0.0, -1.0, math.nan, math.inf, 1.0])
 def test_bad_scales_are_refused_by_name(scale):
-    with pytest.raises(ValueError, match="scale must be"):
+    with pytest.raises(ValueError, match="scale"):
         rounded_gaussian(3, scale, random_stream(0))
 
 
@@ -213,13 +213,13 @@ def test_a_broken_record_is_released_like_a_zero_record():
 @pytest.mark.parametrize(
     ("kwargs", "message"),
     [
-        ({"epsilon": 0.0, "delta": 1e-5}, "epsilon must be"),
-        ({"epsilon": math.nan, "delta": 1e-5}, "epsilon must be"),
-        ({"epsilon": 1.0, "delta": 0.0}, "delta must be"),
-        ({"epsilon": 1.0, "delta": 1.0}, "delta must be"),
-        ({"epsilon": 1.0, "delta": 1e-30}, "delta above"),
-        ({"epsilon": 1e-12, "delta": 1e-26}, "raise epsilon or delta"),
-        ({"epsilon": 1.0, "delta": 1e-5, "clip_norm": -1.0}, "clip_norm must be"),
+        ({"epsilon": 0.0, "delta": 1e-5}, "epsilon"),
+        ({"epsilon": math.nan, "delta": 1e-5}, "epsilon"),
+        ({"epsilon": 1.0, "delta": 0.0}, "delta"),
+        ({"epsilon": 1.0, "delta": 1.0}, "delta"),
+        ({"epsilon": 1.0, "delta": 1e-30}, "delta"),
+        ({"epsilon": 1e-12, "delta": 1e-26}, "epsilon"),
+        ({"epsilon": 1.0, "delta": 1e-5, "clip_norm": -1.0}, "clip_norm"),
     ],
 )
 def test_bad_arguments_are_refused(kwargs, message):

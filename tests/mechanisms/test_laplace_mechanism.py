@@ -154,7 +154,7 @@ def test_a_seed_repeats():
 
 @pytest.mark.parametrize("scale", [0.0, -1.0, math.nan, math.inf, 1e-3, 1e14])
 def test_bad_scales_are_refused_by_name(scale):
-    with pytest.raises(ValueError, match="scale must be"):
+    with pytest.raises(ValueError, match="scale"):
         discrete_laplace(3, scale, random_stream(0))
 
 
@@ -211,14 +211,14 @@ def test_huge_epsilon_gets_no_less_noise_than_needed():
     for norm in ("l1", "l2", "minmax", "clip"):
         plan = laplace_mechanism(1e30, norm, 4)
         assert l1_sensitivity(norm, 4) / 1e30 < plan.noise_scale < 1e-4
-    with pytest.raises(ValueError, match="epsilon must be at least"):
+    with pytest.raises(ValueError, match="epsilon"):
         laplace_mechanism(1e-15, "l1", 4)
 
 
 def test_integer_scale_keeps_a_reserve_for_the_tables():
     s = laplace_scale(512.0, 1.0, 1000)
     assert 512 / s + 2.0**-100 * (12 * 1000 + 512 / (15 * s)) < 1.0
-    with pytest.raises(ValueError, match="epsilon must be at least"):
+    with pytest.raises(ValueError, match="epsilon"):
         laplace_scale(512.0, 1e-12, 10_000)
 
 
@@ -230,7 +230,7 @@ def test_published_calibrations_and_what_they_cost():
     assert laplace_mechanism(1.0, "l1", 50, calibration="published") == laplace_mechanism(1.0, "l1", 50)
     assert laplace_mechanism(2.0, "l2", 50, calibration="published").noise_scale == pytest.approx(1.0, rel=0.005)
     assert laplace_mechanism(2.0, "minmax", 50, calibration="published").noise_scale == pytest.approx(0.5)
-    with pytest.raises(ValueError, match="nobody published norm='clip'"):
+    with pytest.raises(ValueError, match="norm"):
         exact_laplace_epsilon("clip", 5, 1.0)
 
 
@@ -272,13 +272,13 @@ def test_clip_norm_only_rescales(norm):
 @pytest.mark.parametrize(
     ("kwargs", "message"),
     [
-        ({"epsilon": 0.0}, "epsilon must be"),
-        ({"epsilon": -1.0}, "epsilon must be"),
-        ({"epsilon": math.nan}, "epsilon must be"),
-        ({"epsilon": 1.0, "norm": "l3"}, "norm must be one of"),
-        ({"epsilon": 1.0, "clip_norm": 0.0}, "clip_norm must be"),
-        ({"epsilon": 1.0, "clip_norm": math.inf}, "clip_norm must be"),
-        ({"epsilon": 1.0, "calibration": "hopeful"}, "calibration must be"),
+        ({"epsilon": 0.0}, "epsilon"),
+        ({"epsilon": -1.0}, "epsilon"),
+        ({"epsilon": math.nan}, "epsilon"),
+        ({"epsilon": 1.0, "norm": "l3"}, "norm"),
+        ({"epsilon": 1.0, "clip_norm": 0.0}, "clip_norm"),
+        ({"epsilon": 1.0, "clip_norm": math.inf}, "clip_norm"),
+        ({"epsilon": 1.0, "calibration": "hopeful"}, "calibration"),
     ],
 )
 def test_bad_arguments_are_refused(kwargs, message):

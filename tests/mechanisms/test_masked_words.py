@@ -35,7 +35,7 @@ def test_the_count_is_the_rate_rounded_down(rate):
 
 @pytest.mark.parametrize("rate", [-0.1, 1.1, math.nan, "0.5", True])
 def test_a_rate_outside_zero_to_one_is_refused(rate):
-    with pytest.raises(ValueError, match="rate must be a number from 0 to 1"):
+    with pytest.raises(ValueError, match="rate"):
         dropout_count(rate)
 
 
@@ -163,10 +163,10 @@ def test_case_may_count():
 
 
 def test_what_is_no_list_of_words_is_refused():
-    with pytest.raises(TypeError, match="sensitive_words must be a collection of words; got the single string 'Alice'"):
+    with pytest.raises(TypeError, match="sensitive_words"):
         SensitiveWords("Alice")
     for words in (["Alice", ""], [3]):
-        with pytest.raises(ValueError, match="sensitive_words must hold non-empty strings"):
+        with pytest.raises(ValueError, match="sensitive_words"):
             SensitiveWords(words)
 
 

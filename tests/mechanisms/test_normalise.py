@@ -145,12 +145,12 @@ def test_noise_must_have_the_shape_of_the_data():
 @pytest.mark.parametrize("norm", NORMS)
 def test_grids_out_of_range_are_refused(norm):
     for grid in (0, 2 * FINEST_GRID[norm]):
-        with pytest.raises(ValueError, match="grid must be between"):
+        with pytest.raises(ValueError, match="grid"):
             normalise_to_grid(np.ones((1, 2)), norm, grid, random_stream(0))
 
 
 def test_a_grid_too_coarse_for_the_width_is_refused():
-    with pytest.raises(ValueError, match="too coarse for 1000 features"):
+    with pytest.raises(ValueError, match="1000 features"):
         inner_radius(10, 1000)
 
 

@@ -83,10 +83,10 @@ def test_minmax_pairs_are_never_constant():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"norm": "l3"}, "norm must be"),
-        ({"norm": "l1", "noise": "cauchy"}, "noise must be 'laplace' or 'gaussian'; got 'cauchy'"),
-        ({"norm": "l1", "clip_norm": 0.0}, "clip_norm must be"),
-        ({"norm": "minmax", "n_features": 1}, "at least 2 for norm='minmax'"),
+        ({"norm": "l3"}, "norm"),
+        ({"norm": "l1", "noise": "cauchy"}, "noise"),
+        ({"norm": "l1", "clip_norm": 0.0}, "clip_norm"),
+        ({"norm": "minmax", "n_features": 1}, "minmax"),
     ],
 )
 def test_bad_arguments_are_named(arguments, message):

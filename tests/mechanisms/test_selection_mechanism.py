@@ -49,9 +49,9 @@ def test_the_first_of_the_best_is_released():
 
 def test_draws_are_as_likely_as_computed():
     stream, trial = random_stream(0), trial_of([0.6, 0.3, 0.1])
-    drawn = [MECHANISM.release(trial, stream)[0] for _ in range(3000)]
+    drawn = [MECHANISM.release(trial, stream)[0] for _ in range(1500)]
     expected = MECHANISM.probabilities([0.6, 0.3, 0.1])
-    np.testing.assert_allclose(np.bincount(drawn, minlength=3) / 3000, expected, atol=4 * 0.5 / math.sqrt(3000))
+    np.testing.assert_allclose(np.bincount(drawn, minlength=3) / 1500, expected, atol=4 * 0.5 / math.sqrt(1500))
     assert abs(expected[2] - 0.1) > 0.2  # one trial alone would be far from it
 
 
@@ -74,7 +74,7 @@ def test_worst_pairs_lose_nearly_all():
 
 
 def test_bad_input_is_named():
-    with pytest.raises(TypeError, match="trial must be a function"):
+    with pytest.raises(TypeError, match="trial"):
         MECHANISM.check([0.5, 0.5])
     with pytest.raises(ValueError, match="mean"):
         selection_mechanism(1.0, 1e-5, expected_trials=1.0)
@@ -114,7 +114,7 @@ def number_shown(generator, chance):
 def test_an_audit_finds_selections_that_show_too_much(draw, caught):
     """Ten trials, always, at the price of a random number, or the number shown: the same attack finds both."""
     audit = audit_epsilon(
-        selected(draw), [0.0], [1.0], claimed=MECHANISM.epsilon, n_trials=8000, random_state=0, score="trained"
+        selected(draw), [0.0], [1.0], claimed=MECHANISM.epsilon, n_trials=4000, random_state=0, score="trained"
     )
     assert audit.contradicts == caught
     assert audit.epsilon_lower > 0.2

@@ -58,7 +58,7 @@ def test_binary_labels_keep_a_least_probability():
     label = binary_labels(np.tile([10_000, 0], (4_000_000, 1)), 0.01, random_stream(0))
     assert 1 <= label.sum() <= 20  # 3.8 expected
     assert binary_labels(np.array([[3, 3], [2, 5]]), 0.0, random_stream(0)).tolist() == [0, 1]
-    with pytest.raises(ValueError, match="two classes"):
+    with pytest.raises(ValueError, match="classes"):
         binary_labels(VOTES, 1.0, random_stream(0))
 
 
@@ -75,7 +75,7 @@ def test_no_noise_returns_the_counts():
 
 @pytest.mark.parametrize("sigma", [-1.0, np.nan, np.inf, 1e-6])
 def test_bad_noise_scale_is_refused(sigma):
-    with pytest.raises(ValueError, match="noise_scale must be 0 or"):
+    with pytest.raises(ValueError, match="noise_scale"):
         noisy_votes(VOTES, sigma, random_stream(0))
 
 
@@ -103,7 +103,7 @@ def test_clean_votes_are_their_own_soft_labels():
     for how in ("affine", "simplex", "clip", "none"):
         np.testing.assert_allclose(soft_labels(votes, 100, how), votes / 100)
     assert hard_labels(votes).tolist() == [0, 1]
-    with pytest.raises(ValueError, match="postprocess must be one of"):
+    with pytest.raises(ValueError, match="postprocess"):
         soft_labels(votes, 100, "softmax")
 
 
@@ -120,5 +120,5 @@ def test_slack_is_negligible_and_not_zero():
 @pytest.mark.parametrize("epsilon", [0.0, -1.0])
 def test_epsilon_must_be_positive(labels, epsilon):
     sizes = {"n_asked": 10, "n_answered": 5, "n_classes": 2, "n_voting": 30}
-    with pytest.raises(ValueError, match="epsilon must be a number greater than 0"):
+    with pytest.raises(ValueError, match="epsilon"):
         vote_mechanism(labels, epsilon=epsilon, delta=1e-5, noise_scale=None, **sizes)

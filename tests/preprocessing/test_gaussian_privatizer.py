@@ -150,14 +150,14 @@ def test_many_releases_pay_where_rounding_gives_nothing():
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"epsilon": 0}, "epsilon must be"),
-        ({"epsilon": math.nan}, "epsilon must be"),
-        ({"delta": 0.0}, "delta must be"),
-        ({"delta": 1.0}, "delta must be"),
-        ({"delta": -0.1}, "delta must be"),
-        ({"delta": "small"}, "'delta' parameter"),
-        ({"radius": -2.0}, "radius must be"),
-        ({"random_state": -1}, "random_state must be"),
+        ({"epsilon": 0}, "epsilon"),
+        ({"epsilon": math.nan}, "epsilon"),
+        ({"delta": 0.0}, "delta"),
+        ({"delta": 1.0}, "delta"),
+        ({"delta": -0.1}, "delta"),
+        ({"delta": "small"}, "delta"),
+        ({"radius": -2.0}, "radius"),
+        ({"random_state": -1}, "random_state"),
     ],
 )
 def test_refuses_bad_parameters(H, params, message):

@@ -69,7 +69,9 @@ class Refuses(LogisticRegression):
 def test_bad_student_fails_before_the_price_is_paid(student, error):
     X = RNG.normal(size=(300, 3))
     y = (X[:, 0] > 0).astype(int)
-    model = PATEClassifier(LogisticRegression(), n_teachers=10, epsilon=8.0, student=student, labels="soft")
+    model = PATEClassifier(
+        LogisticRegression(), n_teachers=10, epsilon=8.0, student=student, labels="soft", random_state=0
+    )
     with PrivacyLedger() as ledger:
         with pytest.raises((ValueError, RuntimeError), match=error):
             model.fit(X[:200], y[:200], public=X[200:])
@@ -184,16 +186,20 @@ def test_likelihood_ratios_of_votes_average_to_one(labels, n_classes):
         threshold=18.0,
     )
     x, x_prime = mechanism.worst_case_pairs()[0]
-    stream = random_stream(0)
-    ratios = [
-        math.exp(mechanism.log_likelihood_ratio(mechanism.release(x_prime, stream), x, x_prime).sum())
-        for _ in range(3000)
-    ]
-    assert np.mean(ratios) == pytest.approx(1.0, abs=5 * np.std(ratios) / math.sqrt(len(ratios)))
-    wrong = [
-        math.exp(mechanism.log_likelihood_ratio(mechanism.release(x, stream), x, x_prime).sum()) for _ in range(3000)
-    ]
-    assert np.mean(wrong) > 1 + 5 * np.std(ratios) / math.sqrt(len(ratios))  # the test has power
+    stream, known = random_stream(0), {}
+
+    def ratio_of_a_release(given):
+        released = mechanism.release(given, stream)
+        # Hard labels have few outcomes: the integral of each is computed once.
+        outcome = tuple(np.asarray(part).tobytes() for part in released)
+        if outcome not in known:
+            known[outcome] = math.exp(mechanism.log_likelihood_ratio(released, x, x_prime).sum())
+        return known[outcome]
+
+    ratios = [ratio_of_a_release(x_prime) for _ in range(1500)]
+    error = 5 * np.std(ratios) / math.sqrt(len(ratios))  # exceeded by chance less than once in a million runs
+    assert np.mean(ratios) == pytest.approx(1.0, abs=error)
+    assert np.mean([ratio_of_a_release(x) for _ in range(1500)]) > 1 + error  # the test has power
 
 
 def test_a_mechanism_releases_no_more_than_was_paid_for():
@@ -248,7 +254,7 @@ def test_a_network_in_training_mode_does_not_mix_records():
 @pytest.mark.parametrize("epsilon", [1e-12, 1e12])
 def test_a_scaler_that_cannot_draw_its_noise_charges_nothing(epsilon):
     with PrivacyLedger() as ledger:
-        with pytest.raises(ValueError, match="epsilon must be from"):
+        with pytest.raises(ValueError, match="epsilon"):
             PrivateScaler(epsilon, bounds=(-1, 1)).fit(RNG.normal(size=(20, 2)))
         mixed = pd.DataFrame(RNG.normal(size=(20, 2)), columns=[1, "a"])
         with pytest.raises(TypeError, match="string"):

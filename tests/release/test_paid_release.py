@@ -107,7 +107,7 @@ def test_what_was_paid_covers_one_release():
     privatizer = LaplacePrivatizer(1.0).fit(np.eye(2))
     with paid_before(price_of_new_rows(privatizer)):
         privatizer.transform(np.eye(2))
-        with pytest.raises(RuntimeError, match="no step was to release them"):
+        with pytest.raises(RuntimeError, match="paid"):
             privatizer.transform(np.eye(2))
 
 
@@ -124,12 +124,12 @@ class RefittedMeanwhile(LaplacePrivatizer):
 
 
 def test_an_estimator_that_is_refitted_meanwhile_releases_no_more():
-    X, out = np.ones((20, 2)), np.zeros((20, 2))
+    X, out = np.ones((20, 2)), np.full((20, 2), np.nan)  # no release writes nan; noise may well give a zero
     with PrivacyLedger() as ledger, pytest.raises(RuntimeError, match="the estimator has changed since"):
         transform_in_blocks(RefittedMeanwhile(1.0).fit(X), X, out, block_rows=5)
     assert ledger.total().epsilon == 1.0
-    assert out[:10].all(), "two blocks were released at the price that was paid"
-    assert not out[10:].any()
+    assert np.isfinite(out[:10]).all(), "two blocks were released at the price that was paid"
+    assert np.isnan(out[10:]).all()
 
 
 def test_all_private_steps_of_a_pipeline_are_paid_for():
@@ -147,9 +147,9 @@ def test_all_private_steps_of_a_pipeline_are_paid_for():
 
 def test_bad_arguments():
     X, privatizer = np.ones((20, 2)), LaplacePrivatizer().fit(np.eye(2))
-    with pytest.raises(ValueError, match="out must be an array with 20 rows"):
+    with pytest.raises(ValueError, match=r"^out\b.* 20 rows"):
         transform_in_blocks(privatizer, X, np.empty((19, 2)))
-    with pytest.raises(ValueError, match="out must not share memory with X"):
+    with pytest.raises(ValueError, match=r"^out\b.* X"):
         transform_in_blocks(privatizer, X, X)
-    with pytest.raises(ValueError, match="block_rows must be a whole number of at least 1; got 0"):
+    with pytest.raises(ValueError, match="block_rows"):
         transform_in_blocks(privatizer, X, np.empty((20, 2)), block_rows=0)
