@@ -220,8 +220,12 @@ def test_published_files_have_checksum_size_and_https():
 # The real files
 
 
+#: 200,000 rows take seconds, and its traps are tested in miniature.
+LARGE = {datasets.fetch_celeba_attributes}
+
+
 @pytest.mark.data
-@pytest.mark.parametrize("fetch", FETCHERS)
+@pytest.mark.parametrize("fetch", [pytest.param(f, marks=[pytest.mark.slow] * (f in LARGE)) for f in FETCHERS])
 def test_real_sets_as_frames_and_arrays(fetch, data_home):
     plain, frame = fetch(data_home=data_home), fetch(data_home=data_home, as_frame=True)
     X, y = fetch(data_home=data_home, return_X_y=True)

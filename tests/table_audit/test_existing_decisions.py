@@ -14,7 +14,7 @@ from skfairdp.table_audit._existing_decisions import name_decision_columns, read
 from skfairdp.table_audit._prepared_table import prepare_table
 
 
-def people(n=1000, seed=0):
+def people(n=400, seed=0):
     """A table with a vendor's score and decision that are harder on group 1."""
     frame = make_biased_classification(n, 4, group_shift=1.0, as_frame=True, random_state=seed).frame
     noise = np.random.default_rng(seed).normal(size=n)
@@ -26,7 +26,7 @@ def people(n=1000, seed=0):
 
 
 def audit(frame, **arguments):
-    given = {"target": "target", "sensitive": "group", "methods": "none", "random_state": 0, "verbose": False}
+    given = {"target": "target", "sensitive": "group", "methods": "none", "random_state": 0, "n_repeats": 1, "verbose": False}
     return audit_table(frame, **{**given, **arguments})
 
 
@@ -79,7 +79,7 @@ def test_decisions_and_scores_of_one_name_are_one_system():
 
 
 def test_methods_are_told_against_the_system():
-    frame = people(1500)
+    frame = people(800)
     result = audit(frame, predictions={"vendor": "decision"}, methods=["logistic", "fair trees"], pos_label="yes")
     assert result.reference == "vendor"
     assert result.table["rows"].tolist() == ["all rows", "test rows", "test rows"]
@@ -120,7 +120,7 @@ def test_rows_without_a_decision_are_left_out_and_told():
     frame = people()
     frame.loc[:99, "decision"] = None
     result = audit(frame, predictions="decision")
-    assert result.table.loc["decision", "n_rows"] == 900
+    assert result.table.loc["decision", "n_rows"] == 300
     assert "decision: 100 rows without a decision or score are left out." in result.notes
     known = frame[100:]
     assert result.table.loc["decision", "accuracy"] == pytest.approx((known["decision"] == known["target"]).mean())

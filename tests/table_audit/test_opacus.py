@@ -57,7 +57,7 @@ def rows():
 
 @pytest.fixture
 def biased_frame():
-    data = make_biased_classification(2500, random_state=0)
+    data = make_biased_classification(400, random_state=0)
     frame = pd.DataFrame(np.asarray(data.data)).rename(columns=lambda k: f"x{k}")
     return frame.assign(group=np.asarray(data.sensitive_features), target=np.asarray(data.target))
 
@@ -124,7 +124,9 @@ def test_in_an_audit(biased_frame):
         biased_frame,
         target="target",
         sensitive="group",
-        methods=["logistic", "dp-sgd"],
+        methods=["dp-sgd"],
+        n_splits=2,
+        n_repeats=1,
         epsilon=4.0,
         n_jobs=1,
         verbose=False,

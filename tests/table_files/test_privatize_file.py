@@ -192,11 +192,11 @@ def test_an_empty_line_shifts_nothing(tmp_path, end):
 
 
 def test_two_readers_see_the_same_table(tmp_path):
-    """What read_table accepts of 3,000 hostile texts, the csv module reads in the same way, value by value."""
+    """What read_table accepts of 900 hostile texts, the csv module reads in the same way, value by value."""
     rng = random.Random(0)
     path, accepted = tmp_path / "t.csv", 0
     for separator in ",\t;":
-        for _ in range(1000):
+        for _ in range(300):
             header = separator.join("xyz"[: rng.randint(2, 3)])
             body = "".join(rng.choice('aab""\n\n\r ' + 3 * separator) for _ in range(rng.randint(1, 14)))
             path.write_bytes(f"{header}\n{body}".encode())
@@ -209,7 +209,7 @@ def test_two_readers_see_the_same_table(tmp_path):
             expected = [[value.replace("\r\n", "\n").replace("\r", "\n") for value in row] for row in rows]
             assert frame.astype(object).where(frame.notna(), "").to_numpy().tolist() == expected, body
             accepted += len(expected) > 0
-    assert accepted > 200, "the texts must not all be refused"
+    assert accepted > 60, "the texts must not all be refused"
 
 
 @pytest.mark.parametrize("separator", ["", "::", '"', "\n"])
