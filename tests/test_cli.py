@@ -97,7 +97,7 @@ def test_help_names_every_method():
     assert METHODS_SHOWN.split("; ")[0].split(", ") == method_names()
 
 
-@pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.csv.gz", "t.tsv.gz"])
+@pytest.mark.parametrize("name", ["t.csv", "t.tsv.gz"])
 def test_an_audit_writes_report_and_json(folder, capsys, name):
     table(name)
     code, out, err = run(capsys, "audit", name, *FAST, "--out", "r.html", "--json", "r.json")
@@ -480,7 +480,7 @@ def test_the_demo_runs_the_methods_of_an_audit(folder, capsys):
 
 def test_methods_whose_names_have_spaces(folder, capsys):
     table("t.csv")
-    methods = ["trees", "fair trees", "fair private trees"]
+    methods = ["fair trees", "fair private trees"]
     arguments = [*FAST, "--methods", ", ".join(methods), "--epsilon", "3", "--json", "r.json"]
     conditions = ["--fail-if", "fair private trees: epsilon >= 3", "--fail-if", "fair trees: epsilon < 3"]
     code, _, err = run(capsys, "audit", "t.csv", *arguments, *conditions)
@@ -488,8 +488,8 @@ def test_methods_whose_names_have_spaces(folder, capsys):
     assert (code, err) == (1, f"skfairdp: failed: {reason}\n")
     document = json.loads(Path("r.json").read_text())
     assert [row["method"] for row in document["table"]] == methods
-    assert [row["epsilon"] for row in document["table"]] == ["inf", "inf", 3.0]
-    assert "--methods 'trees, fair trees, fair private trees'" in document["command"]
+    assert [row["epsilon"] for row in document["table"]] == ["inf", 3.0]
+    assert "--methods 'fair trees, fair private trees'" in document["command"]
 
 
 @pytest.mark.data

@@ -224,8 +224,12 @@ def test_published_files_have_checksum_size_and_https():
 LARGE = {datasets.fetch_celeba_attributes}
 
 
+def large_ones_slow(loaders):
+    return [pytest.param(loader, marks=[pytest.mark.slow] * (loader in LARGE)) for loader in loaders]
+
+
 @pytest.mark.data
-@pytest.mark.parametrize("fetch", [pytest.param(f, marks=[pytest.mark.slow] * (f in LARGE)) for f in FETCHERS])
+@pytest.mark.parametrize("fetch", large_ones_slow(FETCHERS))
 def test_real_sets_as_frames_and_arrays(fetch, data_home):
     plain, frame = fetch(data_home=data_home), fetch(data_home=data_home, as_frame=True)
     X, y = fetch(data_home=data_home, return_X_y=True)
@@ -353,7 +357,7 @@ def test_real_vectors_know_most_words_of_the_corpora(data_home):
 
 
 @pytest.mark.data
-@pytest.mark.parametrize("fetch", [*FETCHERS, datasets.load_glove])
+@pytest.mark.parametrize("fetch", large_ones_slow([*FETCHERS, datasets.load_glove]))
 def test_examples_in_docstrings_run_where_the_data_are(fetch, data_home):
     source = inspect.getdoc(fetch).replace("  # doctest: +SKIP", "")
     test = doctest.DocTestParser().get_doctest(source, {}, fetch.__name__, None, 0)

@@ -73,5 +73,5 @@ def test_absent_methods_are_refused_before_the_audit():
         FailCondition.parse("calibration_gap > 0.1").check_before(*known)
     with pytest.raises(ValueError, match="--control"):
         FailCondition.parse("within_strata_gap > 0.1").check_before(*known)
-    with pytest.raises(ValueError, match="'threes'.*'trees'"):
+    with pytest.raises(ValueError, match=r"'threes'.*'trees'"):
         FailCondition.parse("threes: accuracy < 0.5").check_before(*known)

@@ -74,6 +74,13 @@ def _with(value, *path):
     return fault
 
 
+@pytest.fixture(scope="module")
+def document(validator):
+    document = made_audit(systems=("decision",), checks=(LEAKY,)).to_dict()
+    assert validator.is_valid(document)
+    return document
+
+
 @pytest.mark.parametrize(
     "fault",
     [
@@ -92,9 +99,7 @@ def _with(value, *path):
         _with("-inf", "table", 0, "epsilon"),
     ],
 )
-def test_planted_faults_are_found(validator, fault):
-    document = made_audit(systems=("decision",), checks=(LEAKY,)).to_dict()
-    assert validator.is_valid(document)
+def test_planted_faults_are_found(validator, document, fault):
     broken = copy.deepcopy(document)
     fault(broken)
     assert not validator.is_valid(broken)

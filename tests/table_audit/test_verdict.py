@@ -111,7 +111,6 @@ def test_every_definition_has_words(fairness):
     assert "{" not in text
     assert "nan" not in text
     assert fairness_words(fairness).name in result.to_text()
-    assert fairness_words(fairness).name in result.to_html()
 
 
 def test_an_unknown_definition_is_refused():

@@ -197,7 +197,7 @@ class TestArchives:
         check_people(read_table(f"{path}::c.tsv"))
         with pytest.raises(ValueError, match=r"a\.zip::b\.csv cannot be read as a table: line 5"):
             read_table(f"{path}::b.csv")
-        with pytest.raises(ValueError, match="'d.csv'.* 'b.csv', 'c.tsv'"):
+        with pytest.raises(ValueError, match=r"'d\.csv'.* 'b\.csv', 'c\.tsv'"):
             read_table(f"{path}::d.csv")
 
     def test_a_member_cannot_leave_the_archive(self, tmp_path):
@@ -267,7 +267,7 @@ class TestWorkbooks:
         with pytest.raises(ValueError, match=r"has 2 sheets: 'old', 'new'. Say which is meant: .*t\.xlsx::old"):
             read_table(tmp_path / "t.xlsx")
         check_people(read_table(f"{tmp_path / 't.xlsx'}::new"))
-        with pytest.raises(ValueError, match="'x'.* 'old', 'new'"):
+        with pytest.raises(ValueError, match=r"'x'.* 'old', 'new'"):
             read_table(f"{tmp_path / 't.xlsx'}::x")
         path = archive(tmp_path / "a.zip", t_DOT_xlsx=(tmp_path / "t.xlsx").read_bytes())
         check_people(read_table(f"{path}::t.xlsx::new"))
