@@ -421,6 +421,10 @@ def test_metrics_agree_with_fairlearn(seed):
 
 
 @pytest.mark.slow
+# joblib replaces a process whose memory has grown, as by an import of torch. As an error, its warning would end the
+# thread that gives out the work, and the test would wait for ever.
+@pytest.mark.filterwarnings("ignore:A worker stopped while some jobs")
+@pytest.mark.usefixtures("all_attackers")  # those of other processes cannot be changed
 def test_seed_repeats_with_any_n_jobs():
     first, second = (audit(biased(300), ["leace", "noise", "fair private trees"], n_jobs=jobs) for jobs in (1, 2))
     # A model in another process draws from a stream of its own, and its receipt names that stream.
