@@ -1,7 +1,6 @@
 """Hostile tables on the command line: one sentence and exit code 2, or a report that they cannot break. No traceback.
 
-Every case is a process of its own that runs the module as ``python -m skfairdp.cli`` does; all are forked from one
-process that has imported what they need, because imports take longer than most cases.
+The command is called in this process; one slow test compares it with a process of its own.
 """
 
 import gzip
@@ -10,64 +9,50 @@ import json
 import os
 import random
 import re
+import signal
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import zipfile
 from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="cases are forked")
+from skfairdp.cli import main
+from skfairdp.metrics import _attackers
 
-_DRIVER = """
-import json, os, runpy, sys, traceback
-import skfairdp.table_audit, skfairdp.table_files, skfairdp.neural, sklearn.ensemble, matplotlib.pyplot
-
-results = {}
-for name, (arguments, piped) in json.load(sys.stdin).items():
-    child = os.fork()
-    if child == 0:
-        reading, writing = os.pipe()
-        os.write(writing, bytes.fromhex(piped))
-        os.close(writing)
-        os.dup2(reading, 0)
-        for number, stream in ((1, "out"), (2, "err")):
-            os.dup2(os.open(f"{name}.{stream}.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
-        sys.argv = ["skfairdp", "audit", *arguments]
-        code = 1
-        try:
-            runpy.run_module("skfairdp.cli", run_name="__main__")
-        except SystemExit as stop:
-            code = stop.code
-        except BaseException:
-            traceback.print_exc()
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)  # an orderly end would copy all that was imported, half a second a case
-    results[name] = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-print(json.dumps(results))
-"""
 ROLES = ("--target", "target", "--sensitive", "group", "--methods", "leace", "--seed", "0")
 
 
-def audit_all(folder, cases):
+@pytest.fixture
+def audit_all(tmp_path, monkeypatch, capfd):
     """Run ``skfairdp audit`` for each case, in one folder; return exit code, standard output and standard error."""
-    given = {name: (list(arguments), piped.hex()) for name, (arguments, piped) in cases.items()}
-    done = subprocess.run(
-        [sys.executable, "-c", _DRIVER],
-        input=json.dumps(given),
-        text=True,
-        capture_output=True,
-        check=False,
-        cwd=folder,
-        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])},
-    )
-    assert done.returncode == 0, done.stderr
-    return {
-        name: (code, *((folder / f"{name}.{stream}.txt").read_text(encoding="utf-8") for stream in ("out", "err")))
-        for name, code in json.loads(done.stdout).items()
-    }
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(_attackers, "POOL", ("linear", "neighbors"))
+    before, handler = os.dup(0), signal.getsignal(signal.SIGTERM)
+
+    def run(cases):
+        outcomes = {}
+        for name, (arguments, piped) in cases.items():
+            with tempfile.TemporaryFile() as stream:
+                stream.write(piped)
+                stream.seek(0)
+                os.dup2(stream.fileno(), 0)
+            capfd.readouterr()
+            with open(0, closefd=False) as standard_input:
+                monkeypatch.setattr(sys, "stdin", standard_input)
+                try:
+                    code = main(["audit", *arguments])
+                except SystemExit as stop:
+                    code = stop.code
+            outcomes[name] = (code, *capfd.readouterr())
+        return outcomes
+
+    yield run
+    os.dup2(before, 0)
+    os.close(before)
+    signal.signal(signal.SIGTERM, handler)
 
 
 HEADER = "target,group,x\n"
@@ -146,11 +131,11 @@ def make_files(folder):
     return messages
 
 
-def test_hostile_tables_get_one_sentence(tmp_path):
+def test_hostile_tables_get_one_sentence(tmp_path, audit_all):
     messages = make_files(tmp_path)
     before = sorted(os.listdir(tmp_path))
     names = {f"case{number}": table for number, table in enumerate(messages)}
-    outcomes = audit_all(tmp_path, {name: ([table, *ROLES], b"") for name, table in names.items()})
+    outcomes = audit_all({name: ([table, *ROLES], b"") for name, table in names.items()})
     wrong = {}
     for name, (code, out, err) in outcomes.items():
         sentence = err.removesuffix("\n")
@@ -184,7 +169,7 @@ def odd_table():
     return "\n".join(rows) + "\n"
 
 
-def test_what_can_be_audited_cannot_break_the_report(tmp_path):
+def test_what_can_be_audited_cannot_break_the_report(tmp_path, audit_all):
     (tmp_path / "odd.csv").write_text(odd_table(), encoding="utf-16")
     commas = HEADER.replace("x", "x,y") + ROWS.replace("\n", ",5\n")
     commas = re.sub(r"(?m),(\d+),5$", r";\1,5;1", commas.replace("target,group,x,y", "target;group;x;y"))
@@ -193,7 +178,7 @@ def test_what_can_be_audited_cannot_break_the_report(tmp_path):
         "odd": (["odd.csv", *ROLES, "--out", "odd.html", "--json", "odd.json"], b""),
         "piped": (["/dev/stdin", *ROLES, "--out", "piped.html", "--json", "piped.json"], commas.encode()),
     }
-    outcomes = audit_all(tmp_path, cases)
+    outcomes = audit_all(cases)
     for name, (code, out, err) in outcomes.items():
         assert code == 0, (name, err)
         assert "Traceback" not in err
@@ -207,7 +192,7 @@ def test_what_can_be_audited_cannot_break_the_report(tmp_path):
     assert document["best"] == "leace"
 
 
-def test_tables_from_elsewhere_are_audited(tmp_path):
+def test_tables_from_elsewhere_are_audited(tmp_path, audit_all):
     """Standard input, a query, and a table without names: the digest is of what was read, and notes are told."""
     with sqlite3.connect(tmp_path / "people.db") as connection:
         connection.execute("CREATE TABLE people (target INTEGER, grp TEXT, x INTEGER)")
@@ -219,7 +204,7 @@ def test_tables_from_elsewhere_are_audited(tmp_path):
         "piped": (["-", *roles, "--no-header", "--json", "piped.json"], piped),
         "query": (["people.db::SELECT target, grp AS 'group', x FROM people", *ROLES, "--json", "query.json"], b""),
     }
-    for name, (code, _, err) in audit_all(tmp_path, cases).items():
+    for name, (code, _, err) in audit_all(cases).items():
         assert code == 0, (name, err)
     document = json.loads((tmp_path / "piped.json").read_text(encoding="utf-8"))
     assert document["settings"]["file_sha256"] == hashlib.sha256(piped).hexdigest()
@@ -227,20 +212,20 @@ def test_tables_from_elsewhere_are_audited(tmp_path):
     assert "--no-header" in document["command"]
 
 
-def test_the_module_runs_as_a_command(tmp_path):
-    """The forked cases are what they claim to be: the same sentence and exit code from a fresh interpreter."""
+@pytest.mark.slow
+def test_the_module_runs_as_a_command(tmp_path, audit_all):
+    """The cases are what they claim to be: the same sentence and exit code from a fresh interpreter."""
     (tmp_path / "ragged.csv").write_text(HEADER + ROWS + "1,a,3,4\n")
     command = [sys.executable, "-m", "skfairdp.cli", "audit", "ragged.csv", *ROLES]
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
     fresh = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
-    (forked,) = audit_all(tmp_path, {"case": (["ragged.csv", *ROLES], b"")}).values()
-    assert (fresh.returncode, fresh.stdout, fresh.stderr) == forked
+    (called,) = audit_all({"case": (["ragged.csv", *ROLES], b"")}).values()
+    assert (fresh.returncode, fresh.stdout, fresh.stderr) == called
     assert fresh.returncode == 2
 
 
-def test_a_traceback_would_be_seen(tmp_path):
+def test_a_traceback_would_be_seen(tmp_path, audit_all):
     """A planted fault, an argument that is no text, which nobody catches."""
     (tmp_path / "t.csv").write_text(HEADER + ROWS)
-    (code, _, err) = audit_all(tmp_path, {"case": (["t.csv", 5], b"")})["case"]
-    assert code == 1
-    assert "Traceback" in err
+    with pytest.raises((TypeError, AttributeError)):
+        audit_all({"case": (["t.csv", 5], b"")})

@@ -41,7 +41,7 @@ def test_arrays_are_counted_too_and_must_have_the_same_blocks():
     blocks = [da.from_array(values, chunks=30) for values in (y, p, g)]
     counted = group_counts(*blocks[:2], sensitive_features=blocks[2])
     pd.testing.assert_frame_equal(counted.rates(), group_rates(y, p, sensitive_features=g))
-    with pytest.raises(ValueError, match="must have the same blocks; got 4, 4, 2 of them"):
+    with pytest.raises(ValueError, match="blocks"):
         group_counts(*blocks[:2], sensitive_features=da.from_array(g, chunks=50))
 
 

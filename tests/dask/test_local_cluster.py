@@ -22,7 +22,7 @@ dask = pytest.importorskip("dask")
 dd = pytest.importorskip("dask.dataframe")
 
 # Dask 2026.8 calls what pandas 3.1 has deprecated.
-pytestmark = pytest.mark.filterwarnings("ignore:The inplace keyword")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:The inplace keyword")]
 
 N_ROWS, N_PARTS, ROW = 6_000, 6, np.array([0.5, -0.25, 0.25])
 NAMES = ["a", "b", "c"]

@@ -74,6 +74,22 @@ def test_readers_see_one_draw_for_ever(rows, privatizer, tmp_path):
     assert np.isclose(released[NAMES], rows.compute()[NAMES]).mean() < 0.1
 
 
+def test_partitions_share_no_noise(tmp_path):
+    """Of equal rows; the planted fault starts every partition from the same seed."""
+    equal = dd.from_pandas(pd.DataFrame(np.tile([0.5, -0.25], (3000, 1)), columns=NAMES), npartitions=3)
+    for name, privatizer in {
+        "ours": LaplacePrivatizer(1.0),
+        "seeded": LaplacePrivatizer(1.0, random_state=0),
+        "planted": _in_workers.RepeatingPrivatizer(1.0),
+    }.items():
+        release_to_parquet(equal, tmp_path / name, privatizer.fit(np.eye(2)))
+        parts = [pd.read_parquet(path) - [0.5, -0.25] for path in sorted((tmp_path / name).glob("part-*.parquet"))]
+        correlation = np.abs(np.corrcoef([np.ravel(part) for part in parts]) - np.eye(3)).max()
+        # 2,000 entries each: the standard deviation is 0.022, and one of 3 pairs passes 0.15 with a probability
+        # below 1e-9.
+        assert correlation == pytest.approx(1.0) if name == "planted" else correlation < 0.15
+
+
 def test_a_lazy_graph_draws_at_every_compute(rows):
     """What the folder is there for: noise that is drawn again averages out, and is paid for again."""
     privatizer = LaplacePrivatizer(1.0).set_output(transform="pandas").fit(pd.DataFrame(np.eye(2), columns=NAMES))
@@ -165,13 +181,13 @@ def test_digest_sees_values_order_and_kept_columns(privatizer):
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_a_bad_row_costs_nothing(rows, privatizer, tmp_path, value):
     bad = rows.assign(b=rows["b"].where(rows["b"] < rows["b"].max().compute(), value))
-    with PrivacyLedger() as ledger, pytest.raises(ValueError, match="has no finite value in column 'b'"):
+    with PrivacyLedger() as ledger, pytest.raises(ValueError, match="column 'b'"):
         release_to_parquet(bad, tmp_path / "noisy", privatizer, NAMES)
     assert (len(ledger), list(tmp_path.iterdir())) == (0, [])
 
 
 def test_a_refused_release_leaves_nothing(rows, privatizer, tmp_path):
-    with PrivacyLedger(budget=0.5), pytest.raises(BudgetExceededError):
+    with PrivacyLedger(budget=0.5), pytest.raises(BudgetExceededError, match="budget"):
         release_to_parquet(rows, tmp_path / "noisy", privatizer, NAMES)
     assert list(tmp_path.iterdir()) == []
 
@@ -179,7 +195,7 @@ def test_a_refused_release_leaves_nothing(rows, privatizer, tmp_path):
 def test_an_interrupted_release_is_resumed_at_no_cost(rows, tmp_path):
     folder, failing = tmp_path / "noisy", Interrupted(1.0).fit(np.eye(2))
     with PrivacyLedger() as ledger:
-        with pytest.raises(InterruptedError):
+        with pytest.raises(InterruptedError, match="power"):
             release_to_parquet(rows, folder, failing, NAMES)
         before = bytes_of(folder)
         assert len(before) == 2
@@ -252,13 +268,13 @@ def test_what_is_not_private_is_refused(rows, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"folder": "s3://bucket/noisy"}, "is no folder of a file system"),
-        ({"columns": ["a", "c"]}, "there is no column 'c'"),
+        ({"folder": "s3://bucket/noisy"}, "s3://"),
+        ({"columns": ["a", "c"]}, "'c'"),
         ({"columns": ["a"], "keep": ["a"]}, "named twice"),
         ({"columns": "a"}, "lists of columns"),
-        ({"method": "predict"}, r"method must be one of \['transform'\]"),
-        ({"resume": True}, "there is no unfinished release"),
-        ({"data": pd.DataFrame()}, "must be a Dask data frame"),
+        ({"method": "predict"}, "method"),
+        ({"resume": True}, "unfinished"),
+        ({"data": pd.DataFrame()}, "Dask"),
     ],
 )
 def test_bad_arguments(rows, privatizer, tmp_path, arguments, message):

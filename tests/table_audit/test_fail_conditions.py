@@ -1,6 +1,7 @@
 """Conditions of --fail-if: how they are read, and when an audit fails."""
 
 import math
+import re
 
 import pandas as pd
 import pytest
@@ -37,16 +38,16 @@ def test_conditions(text, holds):
 
 @pytest.mark.parametrize("text", ["", "tpr_gap", "tpr_gap >", "> 0.5", "tpr_gap > nan", "tpr_gap > x", "a b > 1"])
 def test_what_is_no_condition_is_refused(text):
-    with pytest.raises(ValueError, match=r"is no condition|there is no metric"):
+    with pytest.raises(ValueError, match=re.escape(repr(text))):
         FailCondition.parse(text)
 
 
 def test_wrong_names_in_conditions_are_refused():
-    with pytest.raises(ValueError, match="Did you mean 'tpr_gap'"):
+    with pytest.raises(ValueError, match="'tpr_gap'"):
         FailCondition.parse("tprgap > 0.1")
-    with pytest.raises(ValueError, match="Did you mean 'unconstrained'"):
+    with pytest.raises(ValueError, match="'unconstrained'"):
         FailCondition.parse("unconstraint: accuracy > 0.1").reason_to_fail(Result)
-    with pytest.raises(ValueError, match="there is no metric 'grms'"):
+    with pytest.raises(ValueError, match="'grms'"):
         FailCondition.parse("grms > 0.1").reason_to_fail(Result)
 
 
@@ -57,7 +58,7 @@ def test_condition_metrics_are_columns():
     for n_classes in (2, 3):
         frame = make_biased_classification(150, 4, n_classes=n_classes, as_frame=True, random_state=0).frame
         result = audit_table(
-            frame, target="target", sensitive="group", methods=["leace"], random_state=0, verbose=False
+            frame, target="target", sensitive="group", methods=["logistic"], n_repeats=1, random_state=0, verbose=False
         )
         missing = {name for name in METRICS if name not in result.table}
         others = ("grms" if n_classes == 2 else "tpr_gap", "calibration_gap", "within_strata_gap")
@@ -68,9 +69,9 @@ def test_absent_methods_are_refused_before_the_audit():
     known = (["trees", "leace"], "equal_opportunity", False)
     FailCondition.parse("trees: accuracy < 0.5").check_before(*known)
     FailCondition.parse("accuracy < 0.5").check_before(*known)
-    with pytest.raises(ValueError, match="with --fairness calibration alone"):
+    with pytest.raises(ValueError, match="--fairness calibration"):
         FailCondition.parse("calibration_gap > 0.1").check_before(*known)
-    with pytest.raises(ValueError, match="with --control alone"):
+    with pytest.raises(ValueError, match="--control"):
         FailCondition.parse("within_strata_gap > 0.1").check_before(*known)
-    with pytest.raises(ValueError, match=r"there is no method 'threes'\. Did you mean 'trees'"):
+    with pytest.raises(ValueError, match=r"'threes'.*'trees'"):
         FailCondition.parse("threes: accuracy < 0.5").check_before(*known)

@@ -47,10 +47,10 @@ def test_documents_follow_the_schema(validator, shape):
 
 
 def test_documents_of_real_audits_follow_the_schema(validator):
-    frame = make_biased_classification(400, 4, group_shift=2.0, as_frame=True, random_state=0).frame
+    frame = make_biased_classification(200, 4, group_shift=2.0, as_frame=True, random_state=0).frame
     frame["score"] = 1 / (1 + np.exp(-frame["x0"]))
     frame["region"] = np.where(frame.index % 3 == 0, "north", "south")
-    roles = {"target": "target", "sensitive": ["group", "region"], "scores": "score", "random_state": 0}
+    roles = {"target": "target", "sensitive": ["group", "region"], "scores": "score", "random_state": 0, "n_repeats": 1}
     for arguments in ({"methods": "none", "control": "x1"}, {"methods": ["logistic", "fair private trees"]}):
         text = audit_table(frame, **roles, **arguments, verbose=False).to_json()
         assert [error.message for error in validator.iter_errors(json.loads(text))] == []
@@ -74,6 +74,13 @@ def _with(value, *path):
     return fault
 
 
+@pytest.fixture(scope="module")
+def document(validator):
+    document = made_audit(systems=("decision",), checks=(LEAKY,)).to_dict()
+    assert validator.is_valid(document)
+    return document
+
+
 @pytest.mark.parametrize(
     "fault",
     [
@@ -92,9 +99,7 @@ def _with(value, *path):
         _with("-inf", "table", 0, "epsilon"),
     ],
 )
-def test_planted_faults_are_found(validator, fault):
-    document = made_audit(systems=("decision",), checks=(LEAKY,)).to_dict()
-    assert validator.is_valid(document)
+def test_planted_faults_are_found(validator, document, fault):
     broken = copy.deepcopy(document)
     fault(broken)
     assert not validator.is_valid(broken)

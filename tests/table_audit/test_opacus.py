@@ -45,7 +45,7 @@ def test_never_taken_by_itself():
 
 def test_price_without_end_is_refused():
     X = np.zeros((4, 2))
-    with pytest.raises(ValueError, match="finite epsilon"):
+    with pytest.raises(ValueError, match="epsilon"):
         OpacusClassifier(math.inf).fit(X, [0, 1, 0, 1], public=X + 1)
 
 
@@ -57,7 +57,7 @@ def rows():
 
 @pytest.fixture
 def biased_frame():
-    data = make_biased_classification(2500, random_state=0)
+    data = make_biased_classification(400, random_state=0)
     frame = pd.DataFrame(np.asarray(data.data)).rename(columns=lambda k: f"x{k}")
     return frame.assign(group=np.asarray(data.sensitive_features), target=np.asarray(data.target))
 
@@ -114,7 +114,7 @@ def test_ledger_is_charged_before_training(rows, monkeypatch):
         small(random_state=None, max_epochs=1).fit(X, y, public=public)
     assert ledger.total().epsilon == 4.0
     monkeypatch.setattr(skfairdp.neural, "train_by_opacus", lambda *_, **__: pytest.fail("trained without a budget"))
-    with PrivacyLedger(1.0, 1e-4), pytest.raises(BudgetExceededError):
+    with PrivacyLedger(1.0, 1e-4), pytest.raises(BudgetExceededError, match="budget"):
         small().fit(X, y, public=public)
 
 
@@ -124,7 +124,9 @@ def test_in_an_audit(biased_frame):
         biased_frame,
         target="target",
         sensitive="group",
-        methods=["logistic", "dp-sgd"],
+        methods=["dp-sgd"],
+        n_splits=2,
+        n_repeats=1,
         epsilon=4.0,
         n_jobs=1,
         verbose=False,

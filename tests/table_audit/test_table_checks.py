@@ -6,6 +6,7 @@ import pytest
 from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 
 from skfairdp.datasets import fetch_adult, fetch_bank_marketing, fetch_credit_default
+from skfairdp.table_audit import _table_checks
 from skfairdp.table_audit._column_names import (
     comes_later,
     names_person,
@@ -362,12 +363,14 @@ def test_odd_columns_are_no_trouble():
     assert {check.kind for check in alone} == {"duplicates"}
 
 
-def test_a_wide_table_is_screened():
+def test_a_wide_table_is_screened(monkeypatch):
+    monkeypatch.setattr(_table_checks, "SCREENED_ROWS", 400)
+    monkeypatch.setattr(_table_checks, "SCREENED_CELLS", 300_000)
     rng = np.random.default_rng(0)
     frame = people(1200)
-    noise = pd.DataFrame(rng.normal(size=(1200, 4000))).add_prefix("noise ")
-    noise["noise 3999"] = flipped(truth(frame), 0.02)
-    assert kinds(found(pd.concat([frame, noise], axis=1))) == {("gives_target_away", "noise 3999", True)}
+    noise = pd.DataFrame(rng.normal(size=(1200, 500))).add_prefix("noise ")
+    noise["noise 499"] = flipped(truth(frame), 0.02)
+    assert kinds(found(pd.concat([frame, noise], axis=1))) == {("gives_target_away", "noise 499", True)}
 
 
 def test_what_names_say():

@@ -57,20 +57,29 @@ def process_of(number):
     return number, os.getpid()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux alone")
 def test_forked_processes_return_results_and_errors():
     found = subprocess.run([sys.executable, "-c", FORKED], check=True, timeout=120, stderr=subprocess.PIPE, text=True)
     assert found.stderr == ""
 
 
+def fail():
+    raise ValueError("a reason")
+
+
 def test_one_job_is_this_process():
     with WorkerProcesses(1, 10**9) as workers:
         assert list(workers.results([(process_of, 5)])) == [(0, (5, os.getpid()))]
+        with pytest.raises(ValueError, match="a reason"):
+            list(workers.results([(fail,), (process_of, 1)]))
 
 
 def test_call_is_made_here_where_no_copy_may_be_made():
     assert not may_fork()
     assert start_in_copy(process_of, 5)() == (5, os.getpid())
+    with pytest.raises(ValueError, match="a reason"):
+        start_in_copy(fail)()
 
 
 def test_nothing_is_forked_beside_other_threads_or_torch(monkeypatch):
@@ -87,6 +96,7 @@ def test_nothing_is_forked_beside_other_threads_or_torch(monkeypatch):
         assert list(workers.results([(process_of, 5)])) == [(0, (5, os.getpid()))]
 
 
+@pytest.mark.slow
 def test_command_gives_the_same_figures_with_any_processes(tmp_path):
     made = make_biased_classification(600, group_shift=2.0, as_frame=True, random_state=0)
     made.frame.to_csv(tmp_path / "people.csv", index=False)

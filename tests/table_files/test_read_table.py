@@ -1,10 +1,10 @@
 """Tables are read from files of every format, or refused in one sentence."""
 
+import contextlib
 import gzip
 import hashlib
 import os
 import sqlite3
-import subprocess
 import sys
 import threading
 import zipfile
@@ -53,7 +53,7 @@ def test_separators_in_quoted_names_divide_nothing(tmp_path):
 def test_parquet_without_pyarrow_is_told(tmp_path, monkeypatch):
     (tmp_path / "t.parquet").write_bytes(b"PAR1")
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
-    with pytest.raises(ValueError, match="Parquet needs pyarrow"):
+    with pytest.raises(ValueError, match="pyarrow"):
         read_table(tmp_path / "t.parquet")
 
 
@@ -90,7 +90,7 @@ class TestEncodings:
 
     @pytest.mark.parametrize("encoding", ["klingon", "hex", "rot13", ""])
     def test_what_is_no_encoding_is_refused(self, people, encoding):
-        with pytest.raises(ValueError, match="encoding must be the name of a text encoding"):
+        with pytest.raises(ValueError, match="encoding"):
             read_table(people, encoding=encoding)
 
     def test_wrong_encoding_is_told(self, people):
@@ -161,7 +161,7 @@ class TestNames:
 
     def test_a_name_of_two_columns_is_refused(self, tmp_path):
         (tmp_path / "t.csv").write_text("age,sex,age\n30,f,1\n")
-        with pytest.raises(ValueError, match="two columns of the name 'age'; give them different names"):
+        with pytest.raises(ValueError, match="'age'"):
             read_table(tmp_path / "t.csv")
 
     @pytest.mark.parametrize("first", ["\n", "  \n"])
@@ -197,7 +197,7 @@ class TestArchives:
         check_people(read_table(f"{path}::c.tsv"))
         with pytest.raises(ValueError, match=r"a\.zip::b\.csv cannot be read as a table: line 5"):
             read_table(f"{path}::b.csv")
-        with pytest.raises(ValueError, match=r"has no member 'd.csv'; it has 'b.csv', 'c.tsv'"):
+        with pytest.raises(ValueError, match=r"'d\.csv'.* 'b\.csv', 'c\.tsv'"):
             read_table(f"{path}::d.csv")
 
     def test_a_member_cannot_leave_the_archive(self, tmp_path):
@@ -228,7 +228,7 @@ class TestArchives:
     def test_a_bomb_does_not_fill_the_disk(self, tmp_path, monkeypatch):
         path = archive(tmp_path / "a.zip", people_DOT_csv=TEXT * 1000)
         monkeypatch.setattr(_table_address.shutil, "disk_usage", lambda folder: SimpleNamespace(free=1))
-        with pytest.raises(ValueError, match="bytes unpacked; there is room for 1 in"):
+        with pytest.raises(ValueError, match="room for 1 in"):
             read_table(path)
 
     def test_other_formats_are_named(self, tmp_path):
@@ -267,7 +267,7 @@ class TestWorkbooks:
         with pytest.raises(ValueError, match=r"has 2 sheets: 'old', 'new'. Say which is meant: .*t\.xlsx::old"):
             read_table(tmp_path / "t.xlsx")
         check_people(read_table(f"{tmp_path / 't.xlsx'}::new"))
-        with pytest.raises(ValueError, match="has no sheet 'x'; it has 'old', 'new'"):
+        with pytest.raises(ValueError, match=r"'x'.* 'old', 'new'"):
             read_table(f"{tmp_path / 't.xlsx'}::x")
         path = archive(tmp_path / "a.zip", t_DOT_xlsx=(tmp_path / "t.xlsx").read_bytes())
         check_people(read_table(f"{path}::t.xlsx::new"))
@@ -282,13 +282,13 @@ class TestWorkbooks:
         (tmp_path / "t.xlsx").write_bytes(b"PK\x03\x04 and junk")
         with pytest.raises(ValueError, match="is not a workbook that can be read"):
             read_table(tmp_path / "t.xlsx")
-        with pytest.raises(ValueError, match="separator=';' is about text tables"):
+        with pytest.raises(ValueError, match="separator=';'"):
             read_table(tmp_path / "t.xlsx", separator=";")
 
     def test_without_openpyxl_it_is_told(self, tmp_path, monkeypatch):
         frame_of_people().to_excel(tmp_path / "t.xlsx")
         monkeypatch.setitem(sys.modules, "openpyxl", None)
-        with pytest.raises(ValueError, match="pip install openpyxl"):
+        with pytest.raises(ValueError, match="openpyxl"):
             read_table(tmp_path / "t.xlsx")
 
 
@@ -330,9 +330,9 @@ class TestDatabases:
 
     def test_what_is_no_database_is_refused(self, tmp_path):
         (tmp_path / "t.db").write_bytes(b"junk" * 1000)
-        with pytest.raises(ValueError, match="cannot be read as an SQLite database"):
+        with pytest.raises(ValueError, match="SQLite"):
             read_table(tmp_path / "t.db")
-        with pytest.raises(FileNotFoundError):
+        with pytest.raises(FileNotFoundError, match=r"none\.db"):
             read_table(f"{tmp_path / 'none.db'}::clients")
         assert not (tmp_path / "none.db").exists()
 
@@ -362,22 +362,39 @@ class TestDatabases:
         assert shown_address("people.csv") == "people.csv"
 
 
-class TestStreams:
-    CODE = "import sys; from skfairdp.table_files import *; f = read_table(sys.argv[1]); print(list(f), len(f))"
+@contextlib.contextmanager
+def piped(content, monkeypatch):
+    """Standard input is a pipe with this content: the stream of Python, and that of the process."""
+    before, (reading, writing) = os.dup(0), os.pipe()
 
+    def write():
+        with open(writing, "wb") as stream:
+            stream.write(content)
+
+    os.dup2(reading, 0)
+    os.close(reading)
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        with open(0, closefd=False) as stream:
+            monkeypatch.setattr(sys, "stdin", stream)
+            yield
+    finally:
+        os.dup2(before, 0)
+        os.close(before)
+        writer.join()
+
+
+class TestStreams:
     @pytest.mark.parametrize("name", ["-", "/dev/stdin"])
     @pytest.mark.parametrize("zipped", [False, True])
-    def test_standard_input_keeps_its_names(self, name, zipped):
+    def test_standard_input_keeps_its_names(self, name, zipped, monkeypatch):
         if not os.path.exists("/dev/stdin"):
             pytest.skip("no /dev/stdin")
         text = TEXT.encode() + b"1,x,y\n" * 20_000  # more than a pipe holds
-        done = subprocess.run(
-            [sys.executable, "-c", self.CODE, name],
-            input=gzip.compress(text) if zipped else text,
-            capture_output=True,
-            check=False,
-        )
-        assert done.stdout.decode().strip() == "['age', 'sex', 'city'] 20003", done.stderr.decode()
+        with piped(gzip.compress(text) if zipped else text, monkeypatch):
+            frame = read_table(name)
+        assert (list(frame), len(frame)) == (["age", "sex", "city"], 20_003)
 
     def test_a_named_pipe_is_read_once(self, tmp_path):
         if not hasattr(os, "mkfifo"):
@@ -416,14 +433,14 @@ def test_json_lines_are_read(tmp_path):
         path.write_text('{"a": 1}\n' + line + "\n")
         with pytest.raises(ValueError, match=f"cannot be read as JSON lines: {message}"):
             read_table(path)
-    with pytest.raises(ValueError, match="header=False is about text tables"):
+    with pytest.raises(ValueError, match="header=False"):
         read_table(path, header=False)
 
 
 def test_only_some_formats_are_privatised(tmp_path, people):
     for source, target in ((people, "out.xlsx"), (tmp_path / "a.zip", "out.csv")):
         archive(tmp_path / "a.zip", people_DOT_csv=TEXT)
-        with pytest.raises(ValueError, match="only CSV, TSV and Parquet are read and written block by block"):
+        with pytest.raises(ValueError, match="block by block"):
             privatize_file(source, tmp_path / target, None, ["age"])
 
 

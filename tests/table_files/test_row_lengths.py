@@ -27,7 +27,7 @@ def in_blocks(text, size):
 @pytest.mark.parametrize("separator", [",", ";", "\t"])
 def test_even_is_a_promise(separator):
     rng, n_even, n_missed = random.Random(0), 0, 0
-    for _ in range(20_000):
+    for _ in range(6_000):
         text = "".join(rng.choice('aé""\n\n\r ' + 3 * separator) for _ in range(rng.randint(0, 14))) + rng.choice(
             ["", "\n"]
         )
@@ -37,13 +37,13 @@ def test_even_is_a_promise(separator):
         truth = strictly_even(text, separator, width)
         assert truth or not even, (text, width, size)
         n_even, n_missed = n_even + even, n_missed + (truth and not even)
-    assert n_even > 500, "the texts must not all be unsure"
+    assert n_even > 150, "the texts must not all be unsure"
 
 
 @pytest.mark.parametrize("quoted", [False, True])
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_ordinary_tables_need_no_second_look(quoted, end):
-    rows = [["a", "b", "c"]] + [["x, y" if quoted else "x", 'say ""no""' if quoted else "", str(k)] for k in range(999)]
+    rows = [["a", "b", "c"]] + [["x, y" if quoted else "x", 'say ""no""' if quoted else "", str(k)] for k in range(200)]
     text = "".join(",".join(f'"{value}"' if quoted else value for value in row) + end for row in rows) + end
     for size in (10, 64, 1 << 20):
         assert surely_even(in_blocks(text, size), ",", 3)
