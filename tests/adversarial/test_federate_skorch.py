@@ -44,9 +44,16 @@ def fit(data, **settings):
     return FederateClassifier(**{**FAST, **settings}).fit(*data[:2])
 
 
-@pytest.mark.parametrize("channel", ["laplace", "codes"])
-@pytest.mark.parametrize("on_train", [False, True])
-@pytest.mark.parametrize("use_caching", [False, True])
+@pytest.mark.parametrize(
+    ("channel", "on_train", "use_caching"),
+    [
+        ("laplace", False, True),
+        ("laplace", True, False),
+        ("codes", False, False),
+        ("codes", False, True),
+        ("codes", True, True),
+    ],
+)
 def test_epoch_scoring(data, channel, on_train, use_caching):
     scoring = EpochScoring("accuracy", lower_is_better=False, on_train=on_train, use_caching=use_caching)
     found = fit(data, channel=channel, callbacks=[scoring], max_epochs=8).history_
@@ -250,8 +257,16 @@ class Bilinear(nn.Module):
         return self.gain * self.layer(x)
 
 
-@pytest.mark.parametrize("channel", ["laplace", "codes"])
-@pytest.mark.parametrize("network", [Bilinear, "module", "wide module", lambda i, o: nn.Linear(i, o)])
+@pytest.mark.parametrize(
+    ("network", "channel"),
+    [
+        (Bilinear, "laplace"),
+        (Bilinear, "codes"),
+        ("module", "codes"),
+        ("wide module", "laplace"),
+        (lambda i, o: nn.Linear(i, o), "codes"),
+    ],
+)
 def test_own_head_and_adversary(data, channel, network):
     X, y, z = data
     if isinstance(network, str):

@@ -110,7 +110,7 @@ def complaint(metric, y_true, y_pred, groups, weights) -> str:
 
 
 @pytest.mark.parametrize("metric", METRICS)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(predictions())
 def test_equals_the_slow_version(metric, data):
     assert complaint(metric, *data) == ""
@@ -259,7 +259,7 @@ def test_equals_fairlearn(seed, weighted):
 
 
 @pytest.mark.parametrize("metric", METRICS)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(data=predictions(), seed=st.integers(0, 2**32 - 1))
 def test_renaming_groups_and_permuting_rows_changes_nothing(metric, data, seed):
     y_true, y_pred, groups, weights = map(np.array, data)
@@ -272,7 +272,7 @@ def test_renaming_groups_and_permuting_rows_changes_nothing(metric, data, seed):
 
 
 @pytest.mark.parametrize("metric", METRICS)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(data=predictions())
 def test_weights_are_repetitions(metric, data):
     y_true, y_pred, groups, weights = map(np.array, data)
@@ -286,7 +286,7 @@ def test_weights_are_repetitions(metric, data):
 
 
 @pytest.mark.parametrize("metric", METRICS)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(data=predictions(), times=st.integers(2, 4))
 def test_duplicating_all_rows_changes_nothing(metric, data, times):
     y_true, y_pred, groups, _ = map(np.array, data)
@@ -296,7 +296,7 @@ def test_duplicating_all_rows_changes_nothing(metric, data, times):
 
 
 @pytest.mark.parametrize("metric", METRICS)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(data=predictions())
 def test_merging_two_equal_groups_changes_nothing(metric, data):
     y_true, y_pred, groups, weights = map(np.array, data)
@@ -320,7 +320,7 @@ def spread_over_groups(y_true, y_pred, groups) -> bool:
     return True
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(data=predictions())
 def test_gaps_lie_between_0_and_1(data):
     y_true, y_pred, groups, weights = data

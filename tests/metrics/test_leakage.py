@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from joblib import parallel_config
 from scipy import sparse
 from scipy.stats import binom
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
@@ -380,9 +381,11 @@ def test_same_names_are_told_apart():
     assert report.attacker.tolist() == ["LogisticRegression", "LogisticRegression#2", "strongest"]
 
 
-def test_a_seed_decides_everything_also_in_other_processes():
+@pytest.mark.parametrize("backend", ["threading", pytest.param("loky", marks=pytest.mark.slow)])
+def test_a_seed_decides_everything_also_in_other_workers(backend):
     H, z = signal(150, shift=0.3)
     probes = ["mlp", RandomForestClassifier(n_estimators=5)]
     here = leakage_report(H, z, probe=probes, cv=2, random_state=3)
-    pd.testing.assert_frame_equal(here, leakage_report(H, z, probe=probes, cv=2, random_state=3, n_jobs=2))
+    with parallel_config(backend):
+        pd.testing.assert_frame_equal(here, leakage_report(H, z, probe=probes, cv=2, random_state=3, n_jobs=2))
     assert not here.accuracy.equals(leakage_report(H, z, probe=probes, cv=2, random_state=4).accuracy)
