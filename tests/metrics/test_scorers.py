@@ -98,7 +98,7 @@ def test_a_ready_scorer_is_the_metric_on_held_out_rows(scorer, data, routing):
         assert result["test_score"][k] == sign * metric(y[test], predicted, sensitive_features=groups[test])
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("n_jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("columns", [1, 2])
 def test_grid_search_with_several_metrics(n_jobs, columns, data, routing):
     X, y, groups = data
