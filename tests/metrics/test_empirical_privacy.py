@@ -103,7 +103,7 @@ def test_attackers_of_entities_are_chosen_by_f1():
     [
         ({"kind": "names"}, "kind must be 'attributes' or 'entities'"),
         ({"kind": "entities", "sensitive_features": ["a", "b"] * 10}, "zeros and ones"),
-        ({"sensitive_features": [1] * 20}, "at least 2 groups"),
+        ({"sensitive_features": [1] * 20}, "sensitive_features"),
     ],
 )
 def test_bad_input_is_named(arguments, message):

@@ -132,9 +132,9 @@ def test_invariant_to_scale_and_offset():
 def test_two_rows_are_enough_and_one_class_is_not():
     probe = ProbeClassifier(random_state=0).fit([[0.0], [1.0]], ["a", "b"])
     assert probe.predict_proba([[0.5]]).shape == (1, 2)
-    with pytest.raises(ValueError, match="at least two classes"):
+    with pytest.raises(ValueError, match=r"^y "):
         ProbeClassifier().fit([[0.0], [1.0]], ["a", "a"])
-    with pytest.raises(ValueError, match="random_state must be"):
+    with pytest.raises(ValueError, match="random_state"):
         ProbeClassifier(random_state="x").fit([[0.0], [1.0]], ["a", "b"])
 
 

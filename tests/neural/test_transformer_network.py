@@ -96,7 +96,7 @@ def test_layers_that_learn(trainable, learning):
 
 
 def test_more_layers_than_there_are(bert):
-    with pytest.raises(ValueError, match="trainable=3 asks for more layers than the 2"):
+    with pytest.raises(ValueError, match="trainable"):
         TransformerNetwork(load_transformer(bert[0]), trainable=3)
 
 
@@ -135,7 +135,7 @@ def test_missing_weights_are_no_model(tmp_path):
     weights = load_file(tmp_path / "model.safetensors")
     weights.pop("encoder.layer.1.output.dense.weight")
     save_file(weights, tmp_path / "model.safetensors", metadata={"format": "pt"})
-    with pytest.raises(OSError, match=r"the weights encoder\.layer\.1\.output\.dense\.weight are missing"):
+    with pytest.raises(OSError, match=r"encoder\.layer\.1\.output\.dense\.weight"):
         load_transformer(tmp_path)
 
 
