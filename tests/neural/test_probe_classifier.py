@@ -186,7 +186,7 @@ def test_seeds_differ_and_global_state_untouched():
     assert np.array_equal(np.random.get_state()[1], numpy_state)  # noqa: NPY002
 
 
-SOME = ("linear", "exclusive or", "radial", "rare group")
+SOME = ("exclusive or", "radial", "rare group")
 
 
 @cache
