@@ -10,7 +10,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skfairdp import FederateClassifier
 from tests._checks import (
+    DEFAULT_ESTIMATORS,
     ESTIMATORS,
+    OTHER_ESTIMATORS,
     RepeatingFederateClassifier,
     as_the_check_wants_it,
     expected_failures,
@@ -29,12 +31,37 @@ pytestmark = [
 ]
 
 
-# scikit-learn's checks feed matrices; estimators of text run those that need none in tests of their own.
-@parametrize_with_checks(
-    [told_the_groups(e) for e in ESTIMATORS if get_tags(e).input_tags.two_d_array],
-    expected_failed_checks=expected_failures,
-)
+def with_checks(estimators):
+    """Parametrise by the checks of estimators. They feed matrices; estimators of text have tests of their own."""
+    return parametrize_with_checks(
+        [told_the_groups(e) for e in estimators if get_tags(e).input_tags.two_d_array],
+        expected_failed_checks=expected_failures,
+    )
+
+
+#: The checks that ask what a classifier learned. The others ask the same of a training of two epochs.
+ASK_WHAT_WAS_LEARNED = {"check_classifiers_train", "check_classifiers_classes", "check_class_weight_classifiers"}
+
+
+def shortened(estimator, check):
+    """Shorten the training where the claim of a check is the same: its default is long, and some checks fit often."""
+    if not isinstance(estimator, FederateClassifier):
+        return estimator
+    if check.func.__name__ not in ASK_WHAT_WAS_LEARNED:
+        return clone(estimator).set_params(max_epochs=2)
+    if check.keywords:  # the same rows again, in another array
+        return clone(estimator).set_params(max_epochs=15)
+    return estimator
+
+
+@with_checks(DEFAULT_ESTIMATORS)
 def test_scikit_learn_checks(estimator, check):
+    check(as_the_check_wants_it(shortened(estimator, check), check))
+
+
+@pytest.mark.slow
+@with_checks([FederateClassifier(), *OTHER_ESTIMATORS])
+def test_scikit_learn_checks_in_other_settings(estimator, check):
     check(as_the_check_wants_it(estimator, check))
 
 

@@ -80,7 +80,7 @@ def test_pretrained_vectors(as_pair):
         ({}, [1, 2], "row 0 holds 1 of type int"),
         ({}, pd.DataFrame({"text": ["a b"]}), "one document per row"),
         ({}, [], "no document"),
-        ({"min_count": 5}, ["a b"], "no word that occurs"),
+        ({"min_count": 5}, ["a b"], "^X "),
         ({"vectors": {"a": [1.0], "b": [1.0, 2.0]}}, ["a b"], "same width"),
         ({"vectors": (["a"], np.ones((2, 3)))}, ["a b"], "pair words with rows"),
     ],

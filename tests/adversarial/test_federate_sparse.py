@@ -23,17 +23,18 @@ def table(n=300):
     return X, y, z
 
 
-@pytest.mark.parametrize("form", [sparse.csr_array, sparse.csr_matrix, sparse.csc_array, sparse.coo_matrix])
 @pytest.mark.parametrize("channel", ["laplace", "codes"])
-def test_sparse_equals_dense(form, channel):
+def test_sparse_equals_dense(channel):
     X, y, z = table()
-    thin = form(X)
     settings = {**SETTINGS, "channel": channel, "fairness_penalty": 0.1, "early_stopping": True}
     dense = FederateClassifier(**settings).fit(X, y, sensitive_features=z)
-    other = FederateClassifier(**settings).fit(thin, y, sensitive_features=z)
-    for method in ("predict", "predict_proba", "transform"):
-        assert np.array_equal(getattr(dense, method)(X), getattr(other, method)(thin))
-    assert np.array_equal(form(X).toarray(), thin.toarray())
+    released = [getattr(dense, method)(X) for method in ("predict", "predict_proba", "transform")]
+    for form in (sparse.csr_array, sparse.csr_matrix, sparse.csc_array, sparse.coo_matrix):
+        thin = form(X)
+        other = FederateClassifier(**settings).fit(thin, y, sensitive_features=z)
+        for method, expected in zip(("predict", "predict_proba", "transform"), released):
+            assert np.array_equal(getattr(other, method)(thin), expected), form
+        assert np.array_equal(form(X).toarray(), thin.toarray())
 
 
 def test_sparse_and_dense_models_take_both():
@@ -67,7 +68,7 @@ def test_one_hot_encoder_in_a_pipeline():
     X = np.array(["red", "green", "blue"])[rng.integers(3, size=(400, 3))]
     y = (X[:, 0] == "red") | (X[:, 1] == "blue")
     # Only 27 rows differ: merged, they are one batch and one step of an epoch.
-    clf = FederateClassifier(**{**SETTINGS, "max_epochs": 150}, channel="codes", adversary_weight=0.0)
+    clf = FederateClassifier(**{**SETTINGS, "max_epochs": 80}, channel="codes", adversary_weight=0.0)
     encode = make_column_transformer((OneHotEncoder(sparse_output=True), [0, 1, 2]), sparse_threshold=1.0)
     assert make_pipeline(encode, clf).fit(X, y).score(X, y) > 0.95
 

@@ -106,13 +106,13 @@ def test_bad_settings_are_named(folder):
         TransformersEncoder(folder, max_length=200).fit()
     with pytest.raises(ValueError, match="trainable"):
         TransformersEncoder(folder, trainable="first").fit()
-    with pytest.raises(ValueError, match=r"learning_rate=0.1 does nothing with trainable='none'"):
+    with pytest.raises(ValueError, match="learning_rate"):
         TransformersEncoder(folder, learning_rate=0.1).fit()
-    with pytest.raises(ValueError, match="cache=None does nothing with trainable='all'"):
+    with pytest.raises(ValueError, match="cache"):
         TransformersEncoder(folder, trainable="all", cache=None).fit()
     with pytest.raises(ValueError, match=r"trainable='all' asks for one that is trained: give it to Federate"):
         TransformersEncoder(folder, trainable="all", max_length=32).fit().transform(["a"])
-    with pytest.raises(TypeError, match="row 0 holds 1"):
+    with pytest.raises(TypeError, match=r"^X "):
         TransformersEncoder(folder, max_length=32).fit().transform([1])
     with pytest.raises(OSError, match="Without network"):
         TransformersEncoder("no-such-model", local_files_only=True).fit()
@@ -137,14 +137,20 @@ def test_pretrained_weights_break_no_guarantee(folder):
 
 @pytest.mark.parametrize("trainable", ["none", "last"])
 def test_padding_that_mixes_rows_is_refused(folder, monkeypatch, trainable):
-    """With all rows padded to the longest, a long document changes the last digits of the others."""
+    """The planted fault: padding is read, so that the longest document of a batch changes all others."""
     from skfairdp.neural import TransformerNetwork
+    from skfairdp.neural._transformer_network import NO_TOKEN
 
     texts, y, z = documents(80)
     settings = TRAINED if trainable != "none" else {"max_length": 32}
     clf = federate(TransformersEncoder(folder, trainable=trainable, **settings), max_epochs=1)
     clf.fit(texts, y, sensitive_features=z)
-    monkeypatch.setattr(TransformerNetwork, "_by_length", lambda self, ids, tell=None: self._padded(ids))
+
+    def reads_padding(self, ids, tell=None):
+        longest = int((ids != NO_TOKEN).sum(dim=1).max())
+        return self.transformer(input_ids=ids[:, : max(longest, 1)].clamp_min(0)).last_hidden_state.mean(dim=1)
+
+    monkeypatch.setattr(TransformerNetwork, "_by_length", reads_padding)
     forget_features()
     with pytest.raises(ValueError, match="encoder mixes records"):
         clf.fit(texts, y, sensitive_features=z)
@@ -214,6 +220,7 @@ def test_adversary_is_trained_through_the_transformer(folder):
 # -- the optional package --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow  # a process that imports everything
 def test_nothing_else_imports_transformers():
     """With the package blocked, every folder is imported and everything but its encoder works."""
     code = """

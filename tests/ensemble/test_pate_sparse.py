@@ -1,5 +1,7 @@
 """Sparse rows: the same votes and the same student as from arrays, in any step of a pipeline."""
 
+from itertools import product
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -28,6 +30,9 @@ def fit(X, y, public, **parameters):
     return PATEClassifier(**{**settings, **parameters}).fit(X, y, public=public)
 
 
+TEACHERS = [None, LogisticRegression(), GaussianNB(), DecisionTreeClassifier(max_depth=3)]
+
+
 @pytest.fixture
 def small_blocks(monkeypatch):
     """A few rows at a time, so that blocks have ends."""
@@ -35,9 +40,18 @@ def small_blocks(monkeypatch):
     monkeypatch.setattr(_teachers, "_VALUES_AT_ONCE", 1000)
 
 
-@pytest.mark.parametrize("container", [sparse.csr_matrix, sparse.csc_array, sparse.coo_matrix])
-@pytest.mark.parametrize("scale", ["public", None])
-@pytest.mark.parametrize("estimator", [None, LogisticRegression(), GaussianNB(), DecisionTreeClassifier(max_depth=3)])
+@pytest.mark.parametrize(
+    ("estimator", "container", "scale"),
+    [
+        *product(TEACHERS, [sparse.csr_matrix], ["public", None]),
+        (None, sparse.csc_array, "public"),
+        (LogisticRegression(), sparse.coo_matrix, None),
+        *(
+            pytest.param(*choice, marks=pytest.mark.slow)
+            for choice in product(TEACHERS, [sparse.csc_array, sparse.coo_matrix], ["public", None])
+        ),
+    ],
+)
 def test_sparse_teachers_vote_as_dense_ones(small_blocks, container, scale, estimator):
     (X, y), public = table(), table(120, 9)[0]
     given = {"estimator": estimator, "scale": scale}

@@ -137,7 +137,7 @@ def test_refuses_bad_weights():
             fit(X, y, sample_weight=weight)
     for given in ({"sample_weight": np.ones(600)}, {"class_weight": "balanced"}):
         for teacher in (KNeighborsClassifier(), make_pipeline(StandardScaler(), KNeighborsClassifier())):
-            with pytest.raises(ValueError, match="estimator must accept sample_weight in fit"):
+            with pytest.raises(ValueError, match="estimator"):
                 fit(X, y, teacher, **given)
     with pytest.raises(ValueError, match="class_weight"):
         fit(X, y, class_weight="fair")

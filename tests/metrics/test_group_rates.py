@@ -117,10 +117,10 @@ def test_labels_that_are_tuples_stay_one_group():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"interval": "normal"}, "interval must be one of"),
+        ({"interval": "normal"}, "interval"),
         ({"form": "tall"}, "form must be 'wide' or 'long'"),
-        ({"confidence_level": 1.0}, "confidence_level must lie between 0 and 1"),
-        ({"n_draws": 0}, "n_draws must be a whole number of at least 1"),
+        ({"confidence_level": 1.0}, "confidence_level"),
+        ({"n_draws": 0}, "n_draws"),
         ({"interval": "exact", "sample_weight": np.ones(12)}, "use interval='bootstrap' with sample_weight"),
     ],
 )

@@ -187,9 +187,9 @@ def test_undefined_rates_have_no_interval():
 
 
 def test_bad_input_is_named():
-    with pytest.raises(ValueError, match="metric must be one of"):
+    with pytest.raises(ValueError, match="metric"):
         bootstrap_interval("gap", [0, 1], [0, 1], sensitive_features=[0, 1])
-    with pytest.raises(ValueError, match="average must reduce"):
+    with pytest.raises(ValueError, match="average"):
         bootstrap_interval("tpr_gap", [0, 1], [0, 1], sensitive_features=[0, 1], average=None)
-    with pytest.raises(TypeError, match="confidence_level must be a number"):
+    with pytest.raises(TypeError, match="confidence_level"):
         bootstrap_interval("tpr_gap", [0, 1], [0, 1], sensitive_features=[0, 1], confidence_level="high")

@@ -59,14 +59,14 @@ def test_flipping_probability_at_its_edges():
             flipping_probability([[1, 2]], bad)
     with pytest.raises(ValueError, match="votes must hold vote counts"):
         flipping_probability([[1, -2]], 1.0)
-    with pytest.raises(ValueError, match=r"got shape \(2,\)"):
+    with pytest.raises(ValueError, match="votes"):
         flipping_probability([1, 2], 1.0)
 
 
 def test_closeness_refuses_what_is_no_probability():
     with pytest.raises(ValueError, match="sum to 1"):
         closeness_to_boundary([[0.5, 0.6]])
-    with pytest.raises(ValueError, match="two classes"):
+    with pytest.raises(ValueError, match="proba"):
         closeness_to_boundary([[1.0]])
 
 
@@ -88,7 +88,7 @@ def test_bad_losses_are_named():
         excessive_risk([0.1, 0.2], [0.1, 0.2])
     with pytest.raises(ValueError, match="finite"):
         excessive_risk([[np.nan]], [0.1])
-    with pytest.raises(ValueError, match="at least 2 groups"):
+    with pytest.raises(ValueError, match="sensitive_features"):
         excessive_risk_gap([[0.1, 0.2]], [0.1, 0.2], sensitive_features=["f", "f"])
     with pytest.raises(ValueError, match="n_repeats"):
         model_sensitivity([[1.0]], [1.0, 2.0])

@@ -68,13 +68,6 @@ def test_padding_of_training_is_masked(bert, ids):
     assert (unmasked - masked).abs().max() > 0.01
 
 
-def test_padding_would_change_the_last_digits(bert, ids):
-    """Why documents are put together by length: with a perfect mask the sums are still added in another order."""
-    encode = network(bert[0])
-    with torch.no_grad():
-        assert not torch.equal(encode._padded(ids), encode._by_length(ids))
-
-
 def test_a_document_without_tokens_is_zero(bert):
     encode = network(bert[0])
     nothing = torch.full((2, 5), NO_TOKEN)
@@ -103,15 +96,23 @@ def test_layers_that_learn(trainable, learning):
 
 
 def test_more_layers_than_there_are(bert):
-    with pytest.raises(ValueError, match="trainable=3 asks for more layers than the 2"):
+    with pytest.raises(ValueError, match="trainable"):
         TransformerNetwork(load_transformer(bert[0]), trainable=3)
 
 
 def test_mixed_precision_is_near_single_precision(bert, ids):
+    dtypes = []
+    layer = bert[0].encoder.layer[0].output.dense
+    hook = layer.register_forward_hook(lambda module, given, made: dtypes.append(made.dtype))
     with torch.no_grad():
-        exact, mixed = network(bert[0])(ids), network(bert[0], mixed_precision=True)(ids)
+        exact = network(bert[0])(ids)
+        assert set(dtypes) == {torch.float32}
+        dtypes.clear()
+        mixed = network(bert[0], mixed_precision=True)(ids)
+        assert set(dtypes) == {torch.bfloat16}
+    hook.remove()
     assert mixed.dtype == torch.float32
-    assert 0 < (exact - mixed).abs().max() < 0.1
+    assert (exact - mixed).abs().max() < 0.1
 
 
 def test_loaded_from_a_folder(tmp_path, bert, ids):
@@ -134,7 +135,7 @@ def test_missing_weights_are_no_model(tmp_path):
     weights = load_file(tmp_path / "model.safetensors")
     weights.pop("encoder.layer.1.output.dense.weight")
     save_file(weights, tmp_path / "model.safetensors", metadata={"format": "pt"})
-    with pytest.raises(OSError, match=r"the weights encoder\.layer\.1\.output\.dense\.weight are missing"):
+    with pytest.raises(OSError, match=r"encoder\.layer\.1\.output\.dense\.weight"):
         load_transformer(tmp_path)
 
 

