@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy import sparse
 
 from skfairdp.exceptions import ContinuousSensitiveFeatureWarning
 
@@ -244,12 +245,11 @@ def _index_column(values: Any, column: str, name: str) -> tuple[np.ndarray, tupl
     # NumPy scalars become the Python values that a person would write.
     found: list[Any] = [label.item() if isinstance(label, np.generic) else label for label in uniques]
     if len(found) > _MOST_NUMBERS and all(isinstance(label, Real) for label in found):
-        warnings.warn(
+        warn_user(
             f"{name}: column {column!r} holds {len(found)} different numbers, and each of them is a group of its own. "
             f"Bin a measurement first, for instance pandas.qcut({column}, 4) or pandas.cut({column}, [0, 25, 40, 65, "
             "120]); numbers that are names of groups can be given as strings.",
             ContinuousSensitiveFeatureWarning,
-            stacklevel=_levels_to_user_code(),
         )
     try:
         order = sorted(range(len(found)), key=lambda k: found[k])
@@ -260,12 +260,20 @@ def _index_column(values: Any, column: str, name: str) -> tuple[np.ndarray, tupl
     return rank[positions], tuple(found[k] for k in order)
 
 
-def _levels_to_user_code() -> int:
-    """Levels of the stack between a warning raised by the caller and the first line that is not ours."""
-    level, frame = 1, sys._getframe(1)
-    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "skfairdp":
-        level, frame = level + 1, frame.f_back  # type: ignore[assignment]
-    return level
+def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the first line outside skfairdp and scikit-learn, however deep the caller is.
+
+    Parameters
+    ----------
+    message : str
+        What to say.
+    category : type
+        Kind of warning.
+    """
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in ("skfairdp", "sklearn"):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
 
 
 def _distinct_values(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -330,3 +338,21 @@ def check_choice(name: str, known: Sequence[str], what: str) -> str:
         raise ValueError(f"there is no {what} {name!r}. Did you mean {by_lower[close[0]]!r}?")
     listed = ", ".join(repr(one) for one in known[:20]) + (f" and {len(known) - 20} more" if len(known) > 20 else "")
     raise ValueError(f"there is no {what} {name!r}. There are: {listed}.")
+
+
+def check_public_rows(X: Any, public: Any) -> None:
+    """Refuse public rows that are the rows to protect.
+
+    Parameters
+    ----------
+    X, public : array-like or sparse matrix
+        The rows to protect, and those that may be known.
+    """
+    same = public is X
+    if not same and np.shape(public) == np.shape(X):
+        if sparse.issparse(X) and sparse.issparse(public):
+            same = (public != X).nnz == 0
+        else:
+            same = np.array_equal(*(rows.toarray() if sparse.issparse(rows) else rows for rows in (X, public)))
+    if same:
+        raise ValueError("public holds the same rows as X, which are to be protected; give rows that are public.")

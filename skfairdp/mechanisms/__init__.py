@@ -1,5 +1,6 @@
 """Mechanisms: what draws the noise and knows its price; functions on arrays, and one frozen object for each release."""
 
+from skfairdp.dp import Mechanism, OpenMechanism
 from skfairdp.mechanisms._answer_mechanism import AnswerMechanism, best_answers
 from skfairdp.mechanisms._bit_allocation import (
     allocate_posterior,
@@ -42,7 +43,6 @@ from skfairdp.mechanisms._laplace_mechanism import (
     laplace_release,
 )
 from skfairdp.mechanisms._masked_words import SensitiveWords, mask_words
-from skfairdp.mechanisms._mechanism import Mechanism, OpenMechanism
 from skfairdp.mechanisms._normalise import l1_sensitivity, l2_sensitivity, normalise
 from skfairdp.mechanisms._row_noise import farthest_pairs
 from skfairdp.mechanisms._selection_mechanism import SelectionMechanism, selection_mechanism

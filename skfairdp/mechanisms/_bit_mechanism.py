@@ -17,7 +17,7 @@ from functools import cached_property
 import numpy as np
 
 from skfairdp._validation import check_epsilon
-from skfairdp.mechanisms._mechanism import Mechanism
+from skfairdp.dp import Mechanism
 from skfairdp.random import RandomStream, random_stream
 
 # -- the mechanism ----------------------------------------------------------------------------------------------------
@@ -125,7 +125,7 @@ class BitMechanism(Mechanism):
         if bits.size and bits.view(np.uint8).max() > 1:
             raise ValueError(f"bits must be zeros and ones; got {bits.view(np.uint8).max()}.")
 
-    def release(self, bits: np.ndarray, stream: RandomStream) -> np.ndarray:
+    def draw(self, bits: np.ndarray, stream: RandomStream) -> np.ndarray:
         """Randomise each bit with the probabilities of its column, see :func:`randomised_response`.
 
         Parameters
@@ -136,7 +136,6 @@ class BitMechanism(Mechanism):
             Where the random bits come from.
         """
         bits = np.ascontiguousarray(bits)
-        self.check(bits)
         noisy = np.empty(bits.shape, dtype=np.uint8)
         step = max(1, BLOCK_BITS // self.n_bits)
         for start in range(0, len(bits), step):

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from skfairdp._validation import check_epsilon
-from skfairdp.accounting import REPLACE_ONE_RECORD
+from skfairdp.dp import REPLACE_ONE_RECORD, Mechanism, check_columns
 from skfairdp.mechanisms._laplace_mechanism import GREATEST_SCALE, LEAST_SCALE, discrete_laplace, laplace_scale
-from skfairdp.mechanisms._mechanism import Mechanism, check_columns
 from skfairdp.random import RandomStream
 
 _GRID = 1 << 20  # fine enough that rounding is far below the noise, coarse enough that a billion rows add up exactly
@@ -72,7 +71,7 @@ class BoundedSums(Mechanism):
         if not (np.abs(X) <= 1).all():  # false for nan
             raise ValueError("X must hold numbers from -1 to 1.")
 
-    def release(self, X: np.ndarray, stream: RandomStream) -> np.ndarray:
+    def draw(self, X: np.ndarray, stream: RandomStream) -> np.ndarray:
         """Draw noisy sums.
 
         Parameters
@@ -87,7 +86,6 @@ class BoundedSums(Mechanism):
         ndarray of shape (2, n_features)
             Sums, and sums of squares.
         """
-        self.check(X)
         sums = self._sums(X)
         if self.scale > 0:
             sums = sums + discrete_laplace(sums.shape, self.scale, stream)

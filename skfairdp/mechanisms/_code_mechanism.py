@@ -17,7 +17,7 @@ from functools import lru_cache
 import numpy as np
 
 from skfairdp._validation import check_count, check_epsilon
-from skfairdp.mechanisms._mechanism import Mechanism, check_columns
+from skfairdp.dp import Mechanism, check_columns
 from skfairdp.random import RandomStream, random_stream
 
 # All weights of a row sum to this power of two, so that one shifted word is an exact uniform draw.
@@ -80,7 +80,7 @@ class CodeMechanism(Mechanism):
         """
         check_columns(s, self.n_codes)
 
-    def release(self, s: np.ndarray, stream: RandomStream) -> np.ndarray:
+    def draw(self, s: np.ndarray, stream: RandomStream) -> np.ndarray:
         """Draw one code per row.
 
         The floor of the running sums, ``F_c = floor(B (s_1 + ... + s_c))`` with ``F_K = B``, rises from 0 to the
@@ -101,7 +101,6 @@ class CodeMechanism(Mechanism):
         ndarray of shape (n_samples,)
             Codes, from 0 to ``n_codes - 1``.
         """
-        self.check(s)
         risen = self._rise(s)
         word = stream.uint64(len(risen)) >> np.uint64(1)
         codes = np.zeros(len(risen), dtype=np.intp)

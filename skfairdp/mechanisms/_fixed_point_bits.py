@@ -16,8 +16,8 @@ import numpy as np
 from scipy.special import ndtr
 
 from skfairdp._validation import check_option
+from skfairdp.dp import Mechanism, check_columns, equality_ratio
 from skfairdp.mechanisms._bit_mechanism import BLOCK_BITS, BitMechanism, pairs_of_bits
-from skfairdp.mechanisms._mechanism import Mechanism, check_columns, equality_ratio
 from skfairdp.random import RandomStream
 
 # -- numbers as bits, and back ----------------------------------------------------------------------------------------
@@ -257,7 +257,7 @@ class FixedPointBits(Mechanism):
         values = decode_bits(bits, self.n_integer_bits, self.n_fraction_bits, bit_format=self.bit_format)
         return values * self.scale + self.mean
 
-    def release(self, X: np.ndarray, stream: RandomStream) -> np.ndarray:
+    def draw(self, X: np.ndarray, stream: RandomStream) -> np.ndarray:
         """Write each row in bits and randomise them.
 
         Parameters
@@ -272,12 +272,11 @@ class FixedPointBits(Mechanism):
         ndarray of int8 of shape (n_samples, n_features * n_bits)
             Zeros and ones; signed, so that differences of bits do not wrap round.
         """
-        self.check(X)
         bits = np.empty((len(X), self.n_features * self.n_bits), dtype=np.int8)
         step, randomise = max(1, BLOCK_BITS // bits.shape[1]), self.bit_mechanism
         for start in range(0, len(X), step):
             block = self.encode(X[start : start + step])
-            bits[start : start + step] = block if randomise is None else randomise.release(block, stream)
+            bits[start : start + step] = block if randomise is None else randomise.draw(block, stream)
         return bits
 
     def log_likelihood_ratio(self, y: np.ndarray, x: np.ndarray, x_prime: np.ndarray) -> np.ndarray:

@@ -48,13 +48,13 @@ total variation between table and truth, at most :math:`2^{-140}` per draw, is w
 import math
 from dataclasses import dataclass, replace
 from decimal import Context, Decimal, localcontext
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 
 from skfairdp._validation import check_delta, check_epsilon
-from skfairdp.accounting import ReleaseEvent, gaussian_mu
+from skfairdp.dp import ReleaseEvent, gaussian_mu
 from skfairdp.mechanisms._alias_table import BLOCK, WHOLE, AliasTable
 from skfairdp.mechanisms._normalise import check_clip_norm, inner_radius, l2_sensitivity, shape_of
 from skfairdp.mechanisms._row_noise import RowNoise, check_scale
@@ -332,7 +332,7 @@ class GaussianMechanism(RowNoise):
     sampling_error: float = 0.0
     name = "gaussian"
 
-    @property
+    @cached_property
     def event(self) -> ReleaseEvent:
         """A Gaussian with ``mu``, and the (epsilon, delta) that is proved for it."""
         if self.noise is None:

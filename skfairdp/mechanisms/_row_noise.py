@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from skfairdp._base import dense
+from skfairdp.dp import Mechanism, check_columns, equality_ratio
 from skfairdp.mechanisms._alias_table import BLOCK
-from skfairdp.mechanisms._mechanism import Mechanism, check_columns, equality_ratio
 from skfairdp.mechanisms._normalise import add_noise, check_clip_norm, check_norm, normalise, normalise_to_grid
 from skfairdp.random import RandomStream, random_stream
 
@@ -64,7 +64,7 @@ class RowNoise(Mechanism):
         """
         check_columns(X, self.n_features)
 
-    def release(self, X: Any, stream: RandomStream) -> np.ndarray:
+    def draw(self, X: Any, stream: RandomStream) -> np.ndarray:
         """Normalise each row and add noise, independent for every entry.
 
         Parameters
@@ -78,7 +78,6 @@ class RowNoise(Mechanism):
         -------
         ndarray of shape (n_samples, n_features), float64
         """
-        self.check(X)
         n_samples, n_features = X.shape
         if self.grid == 0:
             return normalise(dense(X), self.norm, self.clip_norm)

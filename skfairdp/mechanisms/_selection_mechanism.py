@@ -7,20 +7,21 @@ from the worst to the best, and then everything about the best of K trials is kn
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from skfairdp._validation import check_delta, check_epsilon
-from skfairdp.accounting import (
+from skfairdp.dp import (
     REPLACE_ONE_RECORD,
+    Mechanism,
     PrivacyGuarantee,
     ReleaseEvent,
     TrialBudget,
     TruncatedNegativeBinomial,
     selection_budget,
 )
-from skfairdp.mechanisms._mechanism import Mechanism
 from skfairdp.random import RandomStream
 
 #: A trial draws with a stream of its own, and returns a score and what is released if no other trial scores higher.
@@ -59,7 +60,7 @@ class SelectionMechanism(Mechanism):
     budget: TrialBudget
     name = "private selection"
 
-    @property
+    @cached_property
     def event(self) -> ReleaseEvent:
         """The release of the best."""
         return ReleaseEvent(self.epsilon, self.delta)
@@ -80,12 +81,12 @@ class SelectionMechanism(Mechanism):
         Parameters
         ----------
         trial : callable
-            What :meth:`release` runs.
+            What :meth:`draw` runs.
         """
         if not callable(trial):
             raise TypeError(f"trial must be a function that takes a stream; got {trial!r}.")
 
-    def release(self, trial: Trial, stream: RandomStream) -> tuple[Any, Any]:
+    def draw(self, trial: Trial, stream: RandomStream) -> tuple[Any, Any]:
         """Run trials and return the best.
 
         Parameters

@@ -13,18 +13,19 @@ it is priced below the counts: labels from noise on a grid have ties, whose prob
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 from scipy.special import log_ndtr, logsumexp, ndtr
 
 from skfairdp._validation import check_epsilon, check_option, check_votes
-from skfairdp.accounting import (
+from skfairdp.dp import (
     DEFAULT_ORDERS,
     REPLACE_ONE,
     VOTES_COVER,
     VOTES_DO_NOT_COVER,
+    Mechanism,
     PrivacyGuarantee,
     ReleaseEvent,
     binary_vote_rdp,
@@ -44,7 +45,6 @@ from skfairdp.mechanisms._gaussian_mechanism import (
     GaussianNoise,
     rounded_gaussian,
 )
-from skfairdp.mechanisms._mechanism import Mechanism
 from skfairdp.random import RandomStream
 
 # -- noisy counts, and labels made of them ----------------------------------------------------------------------------
@@ -413,7 +413,7 @@ class VoteMechanism(Mechanism):
             return f"noisy votes, {self.labels} labels, no noise"
         return f"noisy votes, {self.labels} labels" + ("" if self.labels == "soft" else " (an upper bound)")
 
-    @property
+    @cached_property
     def event(self) -> ReleaseEvent:
         """All labels together."""
         return ReleaseEvent(self.epsilon, self.delta, gaussian_mu=self.mu)
@@ -450,7 +450,7 @@ class VoteMechanism(Mechanism):
                 f"{votes.shape}."
             )
 
-    def release(self, votes: np.ndarray, stream: RandomStream) -> tuple[np.ndarray, np.ndarray]:
+    def draw(self, votes: np.ndarray, stream: RandomStream) -> tuple[np.ndarray, np.ndarray]:
         """Draw what is released.
 
         Parameters
@@ -467,7 +467,6 @@ class VoteMechanism(Mechanism):
         released : ndarray of shape (n_answered,) or (n_answered, n_classes)
             A class each, or noisy counts for soft labels.
         """
-        self.check(votes)
         answered = np.arange(len(votes))
         if self.labels == "confident":
             largest = votes.max(axis=1, keepdims=True)

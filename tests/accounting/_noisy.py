@@ -8,9 +8,8 @@ from sklearn.base import TransformerMixin
 from sklearn.utils.validation import validate_data
 
 from skfairdp._base import SkfairdpEstimator
-from skfairdp.mechanisms import Mechanism
+from skfairdp.dp import Mechanism, ReleaseMixin
 from skfairdp.random import noise_stream
-from skfairdp.release import ReleaseMixin
 
 
 @dataclass(frozen=True)
@@ -24,7 +23,7 @@ class NoisyMechanism(Mechanism):
     def check(self, X):
         pass
 
-    def release(self, X, stream):
+    def draw(self, X, stream):
         if self.log is not None:
             descriptor = os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
             os.write(descriptor, b"x")  # atomic for one byte
@@ -47,18 +46,11 @@ class Noisy(ReleaseMixin, TransformerMixin, SkfairdpEstimator):
 
     def fit(self, X, y=None):
         validate_data(self, X)
-        self._seal(NoisyMechanism(float(self.epsilon), self.log), noise_stream(None))
+        self._freeze(NoisyMechanism(float(self.epsilon), self.log), noise_stream(None))
         return self
 
-    def _values_to_release(self, X):
+    def _values(self, X):
         return validate_data(self, X, reset=False)
 
     def transform(self, X):
-        return self._release(X)
-
-
-class Forgetful(Noisy):
-    """The planted fault: copies that are sent elsewhere do not say whom to charge."""
-
-    def __getstate__(self):
-        return {name: value for name, value in super().__getstate__().items() if name != "_ledgers_of_sender"}
+        return self._release(self._values(X))

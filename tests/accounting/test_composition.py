@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from skfairdp.accounting import (
     PrivacyGuarantee,
     ReleaseEvent,
-    _composition,
     compose,
     compose_parallel,
     gaussian_epsilon,
@@ -21,6 +20,7 @@ from skfairdp.accounting import (
     pure_rdp,
     renyi_epsilon,
 )
+from skfairdp.dp import _composition
 from skfairdp.random import SeedIdentity
 
 

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from joblib import Parallel, delayed
 
-from skfairdp.accounting import PrivacyGuarantee, PrivacyLedger, _active_ledgers, _ledger_file
+from skfairdp.accounting import PrivacyGuarantee, PrivacyLedger
+from skfairdp.dp import _open_ledgers
 from skfairdp.exceptions import BudgetExceededError
 from tests.accounting._noisy import Noisy
 
@@ -59,11 +60,10 @@ def test_thread_does_not_spend_from_the_sets_of_another():
 
 
 def test_thread_test_finds_a_process_wide_set(monkeypatch):
-    def set_opened_last(connection, session, clue):
-        row = connection.execute("SELECT records FROM open_sets ORDER BY rowid DESC").fetchone()
-        return [_ledger_file.DEFAULT_RECORDS if row is None else row[0]]
+    def set_opened_last(path):
+        return [_open_ledgers.records_being_worked_on(path)[-1]]
 
-    monkeypatch.setattr(_ledger_file, "sets_of", set_opened_last)
+    monkeypatch.setattr(_open_ledgers, "records_of_running_code", set_opened_last)
     assert released_while_another_thread_changes_sets() == 10
 
 
@@ -119,7 +119,7 @@ def test_copy_made_in_the_process_tells_its_threads_nothing():
 
 def test_inherited_thread_context_is_not_trusted(monkeypatch):
     # So it is from Python 3.14 on where threads inherit: a pool keeps the context of whoever used it first.
-    monkeypatch.setattr(_active_ledgers, "_THREADS_INHERIT", True)
+    monkeypatch.setattr(_open_ledgers, "_THREADS_INHERIT", True)
     noisy = Noisy().fit(X)
     with PrivacyLedger() as ledger:
         with ledger.records("a"):
@@ -225,10 +225,6 @@ def release(estimator):
     estimator.transform(X)
 
 
-def build_and_release(_):
-    Noisy().fit_transform(X)
-
-
 def test_workers_charge_the_sets_that_are_worked_on():
     noisy = Noisy().fit(X)
     with PrivacyLedger() as ledger:
@@ -236,9 +232,6 @@ def test_workers_charge_the_sets_that_are_worked_on():
             with ledger.records(name), ledger.records(f"inner {name}"):
                 Parallel(n_jobs=2)(delayed(release)(noisy) for _ in range(4))
         assert epsilons(ledger) == {"inner a": 4, "inner b": 4}
-        with ledger.records("c"):  # nothing in what is sent tells of the block
-            Parallel(n_jobs=2)(delayed(build_and_release)(i) for i in range(4))
-        assert epsilons(ledger) == {"inner a": 4, "inner b": 4, "c": 4, "default": 4}
 
 
 def enter_and_release(path):
@@ -246,13 +239,13 @@ def enter_and_release(path):
         Noisy().fit_transform(X)
 
 
-def test_worker_entering_the_account_keeps_its_block(tmp_path):
+@pytest.mark.slow
+def test_process_that_opens_the_account_declares_its_own_records(tmp_path):
     path = tmp_path / "ledger.sqlite"
     with PrivacyLedger(path=path, create=True) as ledger, ledger.records("a"):
-        Parallel(n_jobs=2)(delayed(enter_and_release)(path) for _ in range(2))
-        in_thread(enter_and_release, path)
-        enter_and_release(path)
-    assert epsilons(ledger) == {"a": 4, "default": 3}
+        Parallel(n_jobs=2)(delayed(enter_and_release)(path) for _ in range(2))  # known to work on the default set
+        enter_and_release(path)  # here, in the block of "a"
+    assert epsilons(ledger) == {"a": 1, "default": 2}
 
 
 def test_workers_of_two_threads_charge_both_sets():

@@ -16,8 +16,8 @@ from numbers import Real
 from typing import Literal, get_args
 
 from skfairdp._validation import check_count, check_epsilon, check_option
-from skfairdp.accounting._composition import ReleaseEvent
-from skfairdp.accounting._guarantee import PrivacyGuarantee, as_one_event
+from skfairdp.dp._composition import ReleaseEvent
+from skfairdp.dp._guarantee import PrivacyGuarantee, as_one_event
 
 Mask = Literal["secret", "visible", "data-dependent"]
 

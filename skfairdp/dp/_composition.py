@@ -31,13 +31,13 @@ import numpy as np
 from scipy.special import gammaln
 
 from skfairdp._validation import check_delta, check_epsilon
-from skfairdp.accounting._gaussian_accounting import (
+from skfairdp.dp._gaussian_accounting import (
     bisect_safely,
     gaussian_epsilon,
     gaussian_log_delta,
     gaussian_log_delta_above,
 )
-from skfairdp.accounting._renyi_accounting import gaussian_rdp, pure_rdp, renyi_delta
+from skfairdp.dp._renyi_accounting import gaussian_rdp, pure_rdp, renyi_delta
 from skfairdp.random import SeedIdentity
 
 # -- what ran ---------------------------------------------------------------------------------------------------------

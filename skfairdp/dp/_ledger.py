@@ -6,6 +6,7 @@ import os
 import shutil
 import sqlite3
 import tempfile
+import uuid
 import weakref
 from collections import Counter
 from collections.abc import Iterator
@@ -17,9 +18,9 @@ import pandas as pd
 
 from skfairdp._process import process_token
 from skfairdp._validation import check_delta, check_epsilon
-from skfairdp.accounting import _active_ledgers, _ledger_file
-from skfairdp.accounting._composition import repeated_seeds
-from skfairdp.accounting._guarantee import (
+from skfairdp.dp import _ledger_file, _open_ledgers
+from skfairdp.dp._composition import repeated_seeds
+from skfairdp.dp._guarantee import (
     REPEATED_NOISE,
     PrivacyGuarantee,
     compose_counts,
@@ -33,9 +34,11 @@ _NOTHING = PrivacyGuarantee(0.0, mechanism="nothing")
 class PrivacyLedger:
     """Collects what releases cost, and refuses those that a budget does not pay for.
 
-    While the ledger is entered, every release of an estimator of this package in this process and in those that
-    it starts is charged to it: in threads, in clones, in pipelines and searches, and in the workers of joblib, Dask or
-    :mod:`multiprocessing`. A release is on record before its values exist.
+    While the ledger is entered, every release of an estimator of this package is charged to it: in all threads of
+    this process, in clones, pipelines and searches, and in worker processes of joblib (loky), :mod:`multiprocessing`
+    and :mod:`concurrent.futures` to which a fitted or unfitted estimator is sent. A release is on record before its
+    values exist. A process that builds its own estimators opens the ledger by its ``path``. Where a worker is sent an
+    estimator and cannot reach the ledger, the release is an error.
 
     Parameters
     ----------
@@ -89,8 +92,8 @@ class PrivacyLedger:
         self._delta = None if delta is None else check_delta(delta, allow_zero=True)
         wanted = _as_budget(budget, delta)
         self._durable = path is not None
-        self._session = _active_ledgers.new_block()
-        self._owner = b""  # the process that has entered it
+        self._sent_records: tuple[str, ...] = ()  # sets that were worked on where this handle was sent from
+        self._session: _ledger_file.Session | None = None  # from the moment it is entered until it is left
         self._stack = ExitStack()  # what is undone when it is left
         if path is None:
             if create:
@@ -157,39 +160,37 @@ class PrivacyLedger:
     @property
     def active(self) -> bool:
         """Whether releases are being charged."""
+        if self._session is None:
+            return False
         with self._transaction(write=False) as connection:
             return _ledger_file.is_open(connection, self._session)
 
     def __enter__(self) -> "PrivacyLedger":
-        session = _ledger_file.Session(self._path, _active_ledgers.new_block(), self._durable)
-        # From here on this thread is known to work on the default set, and not on a set that another thread opens.
-        # Where the account is active already, we may be a worker for one of its sets; then nothing is known.
-        records = _active_ledgers.clue_about_records(self._path, self._session).records
-        if records is None and all(other.path != self._path for other in _active_ledgers.sessions_to_charge()):
-            records = _ledger_file.DEFAULT_RECORDS
+        if self.active:
+            raise RuntimeError("This PrivacyLedger is active already; leave it before it is entered again.")
+        session = _ledger_file.Session(self._path, uuid.uuid4().hex, self._durable, process_token().hex())
+        # Code that has declared a set of this account, by another handle on it, goes on to work on that set.
+        records = _open_ledgers.known_records(self._path) or _ledger_file.DEFAULT_RECORDS
         with ExitStack() as stack:
             with self._transaction() as connection:
-                if _ledger_file.is_open(connection, self._session):
-                    raise RuntimeError("This PrivacyLedger is active already; leave it before it is entered again.")
-                stack.callback(self._close, session)
-                opened = records or _ledger_file.DEFAULT_RECORDS
-                _ledger_file.open_session(connection, session.id, _active_ledgers.name_of_thread_or_task(), opened)
-                # A process that finds the marker at once waits for the end of this transaction.
-                _active_ledgers.enter_ledger(session, self)
-                self._session, self._owner = session.id, process_token()
-            stack.enter_context(_active_ledgers.known_as(self._path, records, session.id))
+                _ledger_file.open_session(connection, session)
+            stack.callback(self._close, session)
+            _open_ledgers.add_ledger(session, self)
+            stack.enter_context(_open_ledgers.working_on(self._path, records))
+            self._session = session
             self._stack = stack.pop_all()
         return self
 
     def __exit__(self, *error: object) -> None:
-        if self._owner == process_token():  # a forked child may leave the block; the session of its parent goes on
+        # A forked child may leave the block as well; the session is that of its parent and goes on.
+        if self._session is not None and self._session.owner == process_token().hex():
+            self._session = None
             self._stack.close()
 
     def _close(self, session: _ledger_file.Session) -> None:
-        self._owner = b""
-        _active_ledgers.leave_ledger(session)
+        _open_ledgers.remove_ledger(session)
         with self._transaction() as connection:
-            _ledger_file.close_set(connection, session.id)
+            _ledger_file.close_session(connection, session)
 
     @contextmanager
     def records(self, name: str) -> Iterator["PrivacyLedger"]:
@@ -203,10 +204,11 @@ class PrivacyLedger:
 
         Notes
         -----
-        The set is that of the code within the block and of the asyncio tasks that it starts; another thread may be in
-        another set meanwhile. Worker processes that were sent an estimator from an open block charge whatever
-        sets are being worked on at that moment. A thread or a process of which nothing is known charges all open sets,
-        and the default set; ``contextvars.copy_context().run`` lets a thread of a pool know.
+        The set is that of the code within the block and of the asyncio tasks that it starts; another thread may work
+        on another set meanwhile. Worker processes charge the sets that were worked on when the estimator was sent
+        to them. A thread that has declared no set charges all open sets and the default set;
+        ``contextvars.copy_context().run`` passes the set on to a thread. Join the threads of a block before it ends,
+        and do not ``yield`` inside it: what runs later, or meanwhile, is charged to the wrong set.
 
         Examples
         --------
@@ -218,18 +220,8 @@ class PrivacyLedger:
         >>> ledger.total().epsilon
         1.0
         """
-        name, block, opened_by = _check_records(name), _active_ledgers.new_block(), process_token()
-        # Another handle may be the one that is entered; its workers must know of this set too.
-        sessions = {self._session, *(s.id for s in _active_ledgers.sessions_to_charge() if s.path == self._path)}
-        with self._transaction() as connection:
-            _ledger_file.open_set(connection, block, sessions, _active_ledgers.name_of_thread_or_task(), name)
-        try:
-            with _active_ledgers.known_as(self._path, name, block):
-                yield self
-        finally:
-            if opened_by == process_token():  # a forked child may leave the block; that of its parent stays open
-                with self._transaction() as connection:
-                    _ledger_file.close_set(connection, block)
+        with _open_ledgers.working_on(self._path, _check_records(name)):
+            yield self
 
     def charge(self, guarantee: PrivacyGuarantee, *, records: str | None = None) -> None:
         """Record one release by hand, whether the ledger is entered or not.
@@ -249,13 +241,12 @@ class PrivacyLedger:
         """
         if not isinstance(guarantee, PrivacyGuarantee):
             raise TypeError(f"guarantee must be a PrivacyGuarantee; got {guarantee!r}.")
-        clue = _active_ledgers.clue_about_records(self._path, self._session)
         if records is not None:
-            clue = _ledger_file.Clue(_check_records(records))
+            sets = [_check_records(records)]
+        else:
+            sets = list(self._sent_records) or _open_ledgers.records_of_running_code(self._path)
         with self._transaction() as connection:
-            _ledger_file.record_release(
-                connection, _ledger_file.sets_of(connection, self._session, clue), guarantee, "charge"
-            )
+            _ledger_file.record_release(connection, sets, guarantee, "charge")
 
     def total(self, records: str | None = None) -> PrivacyGuarantee:
         """Compute what any record has lost so far at most.
@@ -333,13 +324,14 @@ class PrivacyLedger:
         return f"<table><caption>{caption}</caption><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
 
     def __getstate__(self) -> dict[str, Any]:
-        state = {name: self.__dict__[name] for name in ("_delta", "_durable", "_path", "_session")}
-        return {**state, "_carried": _active_ledgers.carried_ledgers()}
+        state = {name: self.__dict__[name] for name in ("_delta", "_durable", "_path")}
+        return {**state, "_sent": (process_token(), _open_ledgers.records_being_worked_on(self._path))}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Become another handle on the same account; leaving the ``with`` block is up to the original."""
-        _active_ledgers.receive_ledgers(state.pop("_carried"))
-        self.__dict__.update(state, _owner=b"", _stack=ExitStack())
+        sender, records = state.pop("_sent")
+        sent = () if sender == process_token() else records
+        self.__dict__.update(state, _session=None, _stack=ExitStack(), _sent_records=sent)
 
     def _transaction(self, *, write: bool = True) -> AbstractContextManager[sqlite3.Connection]:
         return _ledger_file.ledger_transaction(self._path, durable=self._durable, write=write)

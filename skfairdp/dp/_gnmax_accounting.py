@@ -19,10 +19,10 @@ from numpy.typing import ArrayLike
 from scipy.special import log_ndtr, logsumexp
 
 from skfairdp._validation import check_count, check_delta, check_votes
-from skfairdp.accounting._composition import ReleaseEvent
-from skfairdp.accounting._gaussian_accounting import gaussian_epsilon, gaussian_sigma
-from skfairdp.accounting._guarantee import PrivacyGuarantee
-from skfairdp.accounting._renyi_accounting import DEFAULT_ORDERS, check_orders, renyi_epsilon
+from skfairdp.dp._composition import ReleaseEvent
+from skfairdp.dp._gaussian_accounting import gaussian_epsilon, gaussian_sigma
+from skfairdp.dp._guarantee import PrivacyGuarantee
+from skfairdp.dp._renyi_accounting import DEFAULT_ORDERS, check_orders, renyi_epsilon
 
 # -- bounds that hold for all votes -----------------------------------------------------------------------------------
 

@@ -44,14 +44,14 @@ from numpy.typing import ArrayLike
 from scipy.special import gammaln, log_ndtr, ndtri
 
 from skfairdp._validation import check_delta, check_epsilon, check_number
-from skfairdp.accounting._composition import ReleaseEvent
-from skfairdp.accounting._gaussian_accounting import (
+from skfairdp.dp._composition import ReleaseEvent
+from skfairdp.dp._gaussian_accounting import (
     bisect_safely,
     gaussian_epsilon,
     gaussian_log_delta_above,
     gaussian_mu,
 )
-from skfairdp.accounting._renyi_accounting import DEFAULT_ORDERS, check_orders
+from skfairdp.dp._renyi_accounting import DEFAULT_ORDERS, check_orders
 from skfairdp.random import RandomStream
 
 #: Relative, for the rounding of a few elementary functions: prices are rounded up by it, and budgets down.

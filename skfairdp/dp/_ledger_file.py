@@ -13,7 +13,7 @@ import os
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from functools import lru_cache
 from pathlib import Path
@@ -21,20 +21,19 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from skfairdp._process import ProcessLock
-from skfairdp.accounting._composition import events_fit_budget, repeated_seeds
-from skfairdp.accounting._guarantee import PrivacyGuarantee, events_of
+from skfairdp.dp._composition import events_fit_budget, repeated_seeds
+from skfairdp.dp._guarantee import PrivacyGuarantee, events_of
 from skfairdp.exceptions import BudgetExceededError
 
 DEFAULT_RECORDS = "default"
 
 _APPLICATION_ID = 0x736B6670  # "skfp": tells a ledger from any other SQLite file
-_VERSION = 2
+_VERSION = 3
 _TIMEOUT = 120.0  # seconds to wait for other processes before a release is refused
 
 _SCHEMA = """
 CREATE TABLE budgets (time REAL NOT NULL, process INTEGER NOT NULL, guarantee TEXT NOT NULL);
-CREATE TABLE sessions (id TEXT PRIMARY KEY, time REAL NOT NULL, process INTEGER NOT NULL);
-CREATE TABLE open_sets (block TEXT NOT NULL, session TEXT NOT NULL, place TEXT NOT NULL, records TEXT NOT NULL);
+CREATE TABLE sessions (id TEXT PRIMARY KEY, time REAL NOT NULL, process INTEGER NOT NULL, left REAL);
 CREATE TABLE entries (
     id INTEGER PRIMARY KEY AUTOINCREMENT, time REAL NOT NULL, process INTEGER NOT NULL, records TEXT NOT NULL,
     source TEXT NOT NULL, guarantee TEXT NOT NULL);
@@ -47,39 +46,23 @@ _turn = ProcessLock(held_over_fork=True)
 
 
 class Session(NamedTuple):
-    """A ledger from the moment it is entered until it is left, as any process may know it."""
+    """A ledger from the moment it is entered until it is left, as any process may know it.
+
+    ``owner`` names the process that has entered it.
+    """
 
     path: str
     id: str
     durable: bool
-
-
-class Clue(NamedTuple):
-    """What is known of the records that a release concerns.
-
-    Attributes
-    ----------
-    records : str or None
-        Their set, if it is known.
-    block : str or None
-        A block from which this process was sent an estimator, if it was.
-    """
-
-    records: str | None = None
-    block: str | None = None
-
-
-class LedgerGoneError(RuntimeError):
-    """The file of a ledger cannot be reached from here."""
+    owner: str
 
 
 class SessionClosedError(RuntimeError):
-    """These sessions cannot be charged: they were left, or the file that knows of them is not here."""
+    """These sessions were left, so that nothing is charged to them any more."""
 
-    def __init__(self, message: str, sessions: list[Session], *, known: bool):
+    def __init__(self, message: str, sessions: list[Session]):
         super().__init__(message)
         self.sessions = sessions
-        self.known = known
 
 
 @contextmanager
@@ -87,7 +70,10 @@ def ledger_transaction(path: str, *, durable: bool, write: bool = True) -> Itera
     """Hold a lock on a ledger file; commit at the end, roll back on any exception."""
     with _turn, _named_errors(path):
         if not os.path.exists(path):
-            raise LedgerGoneError(f"The privacy ledger {path!r} is gone.")
+            raise RuntimeError(
+                f"The privacy ledger {path!r} cannot be reached from here: there is no such file. Nothing was "
+                "released. Workers on other machines need a path on a file system that all of them see."
+            )
         # mode=rw never makes a file: a ledger that is gone must not come back empty.
         uri = f"file:{quote(path)}?mode=rw"
         connection = sqlite3.connect(uri, uri=True, timeout=_TIMEOUT, isolation_level=None)
@@ -136,26 +122,20 @@ def check_ledger_file(path: str) -> None:
             raise ValueError(_damaged_file(path, damage))
 
 
-def charge_sessions(sessions: Mapping[Session, Clue], guarantee: PrivacyGuarantee, source: str) -> None:
-    """Charge one release to every session, or raise and charge none; each comes with what is known of the records."""
+def charge_sessions(sets: Mapping[Session, Sequence[str]], guarantee: PrivacyGuarantee, source: str) -> None:
+    """Charge one release to the record sets of every session, or raise and charge none."""
     by_path: dict[str, list[Session]] = {}
-    for session in sessions:
+    for session in sets:
         by_path.setdefault(session.path, []).append(session)
     with ExitStack() as stack:
         # Always in the same order, so that two releases never wait for each other. All checks come before the
         # first commit; should a later commit fail, an earlier ledger has recorded a release that was not made.
         for path, here in sorted(by_path.items()):
-            try:
-                connection = stack.enter_context(ledger_transaction(path, durable=here[0].durable))
-            except LedgerGoneError as error:
-                raise SessionClosedError(str(error), here, known=False) from None
-            if strange := [session for session in here if not _is_known(connection, session.id)]:
-                message = f"The privacy ledger {path!r} is not the one that was entered."
-                raise SessionClosedError(message, strange, known=False)
-            if closed := [session for session in here if not is_open(connection, session.id)]:
-                raise SessionClosedError(f"The privacy ledger {path!r} was left.", closed, known=True)
-            sets = [name for session in here for name in sets_of(connection, session.id, sessions[session])]
-            record_release(connection, sets, guarantee, source)
+            connection = stack.enter_context(ledger_transaction(path, durable=here[0].durable))
+            if closed := [session for session in here if not is_open(connection, session)]:
+                raise SessionClosedError(f"The privacy ledger {path!r} was left.", closed)
+            names = [name for session in here for name in sets[session]]
+            record_release(connection, names, guarantee, source)
 
 
 def record_release(
@@ -228,45 +208,26 @@ def store_budget(connection: sqlite3.Connection, budget: PrivacyGuarantee) -> No
     connection.execute("INSERT INTO budgets VALUES (?, ?, ?)", (time.time(), os.getpid(), text))
 
 
-def open_session(connection: sqlite3.Connection, session: str, place: str, records: str) -> None:
-    """Let releases be charged from now on, until the block of the same name is closed."""
-    connection.execute("INSERT INTO sessions VALUES (?, ?, ?)", (session, time.time(), os.getpid()))
-    open_set(connection, session, [session], place, records)
+def open_session(connection: sqlite3.Connection, session: Session) -> None:
+    """Let releases be charged from now on."""
+    row = (session.id, time.time(), os.getpid())
+    connection.execute("INSERT INTO sessions (id, time, process) VALUES (?, ?, ?)", row)
 
 
-def _is_known(connection: sqlite3.Connection, session: str) -> bool:
-    """Tell whether a session was ever opened in this very file."""
-    return connection.execute("SELECT 1 FROM sessions WHERE id = ?", (session,)).fetchone() is not None
+def close_session(connection: sqlite3.Connection, session: Session) -> None:
+    """Let releases be charged no more."""
+    connection.execute("UPDATE sessions SET left = ? WHERE id = ?", (time.time(), session.id))
 
 
-def is_open(connection: sqlite3.Connection, session: str) -> bool:
-    """Tell whether a session was opened and not closed."""
-    return connection.execute("SELECT 1 FROM open_sets WHERE block = ?", (session,)).fetchone() is not None
-
-
-def open_set(connection: sqlite3.Connection, block: str, sessions: Iterable[str], place: str, records: str) -> None:
-    """Let all processes know that somebody at ``place`` is at work on a record set."""
-    rows = [(block, session, place, records) for session in sessions]
-    connection.executemany("INSERT INTO open_sets VALUES (?, ?, ?, ?)", rows)
-
-
-def close_set(connection: sqlite3.Connection, block: str) -> None:
-    """Take back what :func:`open_set` said."""
-    connection.execute("DELETE FROM open_sets WHERE block = ?", (block,))
-
-
-def sets_of(connection: sqlite3.Connection, session: str, clue: Clue) -> list[str]:
-    """Return all record sets that a release may have concerned."""
-    if clue.records is not None:
-        return [clue.records]
-    query = "SELECT place, block, records FROM open_sets WHERE session = ? ORDER BY rowid"
-    rows = connection.execute(query, (session,)).fetchall()
-    innermost = {place: (block, records) for place, block, records in rows}
-    if clue.block in [block for block, _ in innermost.values()]:
-        # A worker of a pool, which was sent something from this block, or since then from another block that is open.
-        return [records for _, records in innermost.values()]
-    # A thread or a process that may have been started for any block, or for none.
-    return [DEFAULT_RECORDS, *(records for _, _, records in rows)]
+def is_open(connection: sqlite3.Connection, session: Session) -> bool:
+    """Whether a session was entered and not left; a file that has never seen it is another account."""
+    row = connection.execute("SELECT left FROM sessions WHERE id = ?", (session.id,)).fetchone()
+    if row is None:
+        raise RuntimeError(
+            f"The privacy ledger {session.path!r} is not the one that was entered: another file has its name now. "
+            "Nothing was released."
+        )
+    return row[0] is None
 
 
 def recorded_releases(connection: sqlite3.Connection, records: str | None = None) -> Counter[PrivacyGuarantee]:

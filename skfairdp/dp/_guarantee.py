@@ -12,7 +12,7 @@ from dataclasses import KW_ONLY, dataclass, fields, replace
 from typing import Any
 
 from skfairdp._validation import check_count, check_delta, check_epsilon
-from skfairdp.accounting._composition import Events, ReleaseEvent, composed_price, repeated_seeds
+from skfairdp.dp._composition import Events, ReleaseEvent, composed_price, repeated_seeds
 from skfairdp.random import SeedIdentity
 
 ONE_RELEASE = "one release of each record; releasing the same record again costs again"
@@ -172,6 +172,36 @@ class PrivacyGuarantee:
             Exact for Gaussian releases (at the same delta), the sum of epsilons otherwise.
         """
         return compose([self] * check_count(times, "times"))
+
+    def undone(self, reasons: Sequence[str]) -> "PrivacyGuarantee":
+        """Return the receipt of a release whose guarantee something else has broken.
+
+        Parameters
+        ----------
+        reasons : sequence of str
+            What has broken it. If there is none, the receipt stays as it is.
+
+        Returns
+        -------
+        PrivacyGuarantee
+            Of an infinite epsilon, with the reasons first in ``does_not_cover``.
+
+        Examples
+        --------
+        >>> from skfairdp.accounting import PrivacyGuarantee
+        >>> PrivacyGuarantee(1.0, mechanism="laplace").undone(["StandardScaler was fitted on the same rows"]).epsilon
+        inf
+        """
+        if not reasons:
+            return self
+        return replace(
+            self,
+            epsilon=math.inf,
+            delta=0.0,
+            events=as_one_event(ReleaseEvent(math.inf), self.events),
+            does_not_cover=tuple(dict.fromkeys((*reasons, *self.does_not_cover))),
+            mechanism=f"{self.mechanism}, undone: {'; '.join(reasons)}",
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as values that JSON knows; an infinite epsilon becomes the string ``"inf"``."""

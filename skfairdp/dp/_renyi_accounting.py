@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skfairdp._validation import check_delta, check_epsilon, check_option
-from skfairdp.accounting._gaussian_accounting import check_mu
+from skfairdp.dp._gaussian_accounting import check_mu
 
 Conversion = Literal["improved", "classic"]
 

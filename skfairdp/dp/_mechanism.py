@@ -2,11 +2,13 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from skfairdp.accounting import PrivacyGuarantee, ReleaseEvent
+from skfairdp.dp._composition import ReleaseEvent
+from skfairdp.dp._guarantee import PrivacyGuarantee
 from skfairdp.random import RandomStream, SeedIdentity
 
 
@@ -35,7 +37,7 @@ class Mechanism(ABC):
     #: What a paper claims for this noise, where that differs from ``epsilon``.
     published_epsilon: float | None = None
 
-    @property
+    @cached_property
     def event(self) -> ReleaseEvent:
         """What one release is, as far as its price depends on it; by default a pure loss of ``epsilon``."""
         return ReleaseEvent(self.epsilon)
@@ -68,8 +70,8 @@ class Mechanism(ABC):
         """
 
     @abstractmethod
-    def release(self, X: Any, stream: RandomStream) -> Any:
-        """Draw one release of each record, with fresh and independent noise.
+    def draw(self, X: Any, stream: RandomStream) -> Any:
+        """Draw one release of each record, with fresh and independent noise; ``check`` has passed.
 
         Parameters
         ----------
@@ -78,6 +80,24 @@ class Mechanism(ABC):
         stream : RandomStream
             Where the random bits come from.
         """
+
+    def release(self, X: Any, stream: RandomStream) -> Any:
+        """Check ``X``, and draw one release of each record. No ledger is charged.
+
+        Parameters
+        ----------
+        X : object
+            What is to be released, mostly one record a row.
+        stream : RandomStream
+            Where the random bits come from.
+
+        Returns
+        -------
+        object
+            The released values.
+        """
+        self.check(X)
+        return self.draw(X, stream)
 
     @abstractmethod
     def log_likelihood_ratio(self, y: Any, x: Any, x_prime: Any) -> np.ndarray:
@@ -132,7 +152,7 @@ class OpenMechanism(Mechanism):
         """
         check_columns(X, self.n_features)
 
-    def release(self, X: np.ndarray, stream: RandomStream) -> np.ndarray:
+    def draw(self, X: np.ndarray, stream: RandomStream) -> np.ndarray:
         """Return the rows in double precision.
 
         Parameters
