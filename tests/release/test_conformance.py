@@ -22,12 +22,12 @@ from skfairdp import (
     PrivateScaler,
     PrivateSearchCV,
 )
-from skfairdp.accounting import _active_ledgers, compose
+from skfairdp.accounting import compose
 from skfairdp.adversarial import FederateEncoder
+from skfairdp.dp import ReleaseMixin, _open_ledgers, _release
 from skfairdp.exceptions import BudgetExceededError
 from skfairdp.mechanisms import Mechanism, laplace_mechanism
 from skfairdp.random import RandomStream, noise_stream
-from skfairdp.release import ReleaseMixin, _release_mixin
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(120, 3))
@@ -150,17 +150,17 @@ def released(ready):
 def diary(monkeypatch):
     """What a release does, in order: ``"spend"``, ``"draw"``, and ``"word"`` for every random word of noise."""
     written = []
-    true_charge = _release_mixin.charge_release
+    true_charge = _release.charge
 
-    def charge(guarantee, *, source):
-        if not _active_ledgers.is_withheld():  # the trials of a search are paid for by the search
+    def charge(guarantee, **words):
+        if not _open_ledgers.is_paid():  # the trials of a search are paid for by the search
             written.append("spend")
-        true_charge(guarantee, source=source)
+        true_charge(guarantee, **words)
 
-    monkeypatch.setattr(_release_mixin, "charge_release", charge)
+    monkeypatch.setattr(_release, "charge", charge)
     for kind in mechanisms():
-        true_release = kind.release
-        monkeypatch.setattr(kind, "release", lambda *a, f=true_release: written.append("draw") or f(*a))
+        true_draw = kind.draw
+        monkeypatch.setattr(kind, "draw", lambda *a, f=true_draw: written.append("draw") or f(*a))
     true_words = RandomStream._words
 
     def words(self, n, dtype):
@@ -179,7 +179,7 @@ def kinds(kind):
 
 def mechanisms(kind=Mechanism):
     """Every mechanism that draws by itself."""
-    found = [kind] if "release" in vars(kind) and kind is not Mechanism else []
+    found = [kind] if "draw" in vars(kind) and kind is not Mechanism else []
     return found + [one for child in kind.__subclasses__() for one in mechanisms(child)]
 
 
@@ -187,7 +187,7 @@ def follows_the_order(case, diary):
     """Release once, then once against a ledger that refuses, and say whether the order was kept."""
     estimator = case.ready()
     if case.rows:
-        estimator._stream.watched = True
+        estimator._frozen.stream.watched = True
     diary.clear()
     case.release(estimator)
     if [entry for entry in diary if entry != "word"][:2] != ["spend", "draw"] or diary.count("spend") != 1:
@@ -210,14 +210,14 @@ class DrawsFirst(ReleaseMixin, TransformerMixin, BaseEstimator):
 
     def fit(self, X, y=None):
         X = validate_data(self, X)
-        self._seal(laplace_mechanism(2.0, "l1", X.shape[1]), noise_stream(None))
+        self._freeze(laplace_mechanism(2.0, "l1", X.shape[1]), noise_stream(None))
         return self
 
     def transform(self, X):
         check_is_fitted(self)
         X = validate_data(self, X, reset=False)
-        released = self.mechanism_.release(X, self._stream)
-        _release_mixin.charge_release(self.privacy_, source="DrawsFirst")
+        released = self.mechanism_.release(X, self._frozen.stream)
+        _release.charge(self.privacy_, source="DrawsFirst")
         return released
 
 
@@ -225,9 +225,9 @@ class DrawsByItself(DrawsFirst):
     """A planted fault: it spends before it draws, but has taken its noise earlier, without the mechanism."""
 
     def transform(self, X):
-        noise = self._stream.uint64(X.size)
-        _release_mixin.charge_release(self.privacy_, source="DrawsByItself")
-        self.mechanism_.release(X, self._stream)
+        noise = self._frozen.stream.uint64(X.size)
+        _release.charge(self.privacy_, source="DrawsByItself")
+        self.mechanism_.release(X, self._frozen.stream)
         return X + noise.reshape(X.shape) / 2.0**64
 
 
@@ -299,7 +299,7 @@ def test_rows_do_not_show_through_other_rows(case, ready):
     estimator = ready(case)
     first, second = X.copy(), X.copy()
     second[7] = 50.0
-    values = [estimator._values_to_release(rows) for rows in (first, second)]
+    values = [estimator._values(rows) for rows in (first, second)]
     others = np.arange(len(X)) != 7
     assert np.array_equal(np.asarray(values[0])[others], np.asarray(values[1])[others])
 
@@ -316,7 +316,7 @@ COPIES = {
 def words_of_release(case, estimator):
     """Release once; returns the start of every batch of random words that the mechanism drew."""
     drawn = []
-    true_words, true_let_out = RandomStream._words, ReleaseMixin._let_out
+    true_words, true_release = RandomStream._words, ReleaseMixin._release
 
     def words(self, n, dtype):
         batch = true_words(self, n, dtype)
@@ -324,13 +324,13 @@ def words_of_release(case, estimator):
             drawn.append(batch.tobytes()[:64])
         return batch
 
-    def let_out(self, values, mechanism, stream, guarantee):
+    def release(self, values, receipt=None):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(RandomStream, "_words", words)
-            return true_let_out(self, values, mechanism, stream, guarantee)
+            return true_release(self, values, receipt)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ReleaseMixin, "_let_out", let_out)
+        patch.setattr(ReleaseMixin, "_release", release)
         case.release(estimator)
     return set(drawn)
 

@@ -1,6 +1,7 @@
 """Rows on disk are released block by block, at the price of one release and in the memory of one block."""
 
 import tracemalloc
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ from sklearn.pipeline import FeatureUnion, make_pipeline
 
 from skfairdp import GaussianPrivatizer, LaplacePrivatizer, LEACEEraser, OMEEncoder, PrivacyLedger, PublicScaler
 from skfairdp.exceptions import BudgetExceededError
-from skfairdp.release import paid_before, price_of_new_rows, transform_in_blocks
+from skfairdp.pipeline import paid_before, price_of_new_rows, transform_in_blocks
 
 
 def on_disk(tmp_path, name, shape, dtype=np.float64):
@@ -54,14 +55,14 @@ def test_memory_is_that_of_a_block(tmp_path):
         part = slice(start, start + 10_000)
         eraser.partial_fit(X[part], sensitive_features=groups[part])
     for estimator in (LaplacePrivatizer().fit(X[:2]), eraser):
-        estimator.transform(X)  # tables of the noise are made once, some of them for values that are rare
-        peaks = {}
-        for block_rows in (5_000, 200_000):
+        peaks = {5_000: [], 200_000: []}
+        # The least of several runs: tables of the noise are made once, some of them for values that are rare.
+        for block_rows in (5_000, 5_000, 200_000, 5_000, 5_000):
             tracemalloc.start()
             transform_in_blocks(estimator, X, out, block_rows=block_rows)
-            peaks[block_rows] = tracemalloc.get_traced_memory()[1]
+            peaks[block_rows].append(tracemalloc.get_traced_memory()[1])
             tracemalloc.stop()
-        assert peaks[5_000] < 8e6 < 30e6 < peaks[200_000]
+        assert min(peaks[5_000]) < 8e6 < 30e6 < peaks[200_000][0]
 
 
 def test_an_eraser_fitted_by_blocks_erases_as_one():
@@ -114,6 +115,7 @@ def test_what_was_paid_covers_one_release():
 class RefittedMeanwhile(LaplacePrivatizer):
     """Becomes dearer with its third block, as if another thread had fitted it again."""
 
+    _row_wise_methods: ClassVar[dict] = {"transform": ()}
     blocks = 0
 
     def transform(self, X):

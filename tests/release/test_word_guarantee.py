@@ -44,7 +44,7 @@ def distribution(pipeline, document):
     for mask in itertools.product([False, True], repeat=len(words)):
         masked.append(" ".join("[MASK]" if hidden else word for word, hidden in zip(words, mask)))
         weights.append(math.prod(RATE if hidden else 1 - RATE for hidden in mask))
-    named = clf._values_to_release(masked)
+    named = clf._values(masked)
     low = 1 / (named.shape[1] - 1 + math.exp(EPSILON))
     return np.array(weights) @ (low * (1 + (math.exp(EPSILON) - 1) * named))
 

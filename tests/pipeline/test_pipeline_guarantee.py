@@ -31,7 +31,7 @@ from skfairdp import (
 )
 from skfairdp.datasets import make_biased_classification
 from skfairdp.exceptions import BudgetExceededError
-from skfairdp.release import find_mixed_rows
+from skfairdp.pipeline import make_private_pipeline
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(300, 2))
@@ -96,7 +96,7 @@ def test_a_scaler_fitted_on_the_released_rows_tells_of_them():
     assert audit.epsilon_lower > 2.0
     assert audit.contradicts
     broken = make_pipeline(StandardScaler(), LaplacePrivatizer(0.5)).fit(X)
-    guarantee = pipeline_guarantee(broken)
+    guarantee = pipeline_guarantee(broken, rows="fitted")
     assert guarantee.epsilon == math.inf
     assert "standardscaler was fitted on the same rows" in str(guarantee)
     assert pipeline_guarantee(broken, rows="new").epsilon == 0.5
@@ -111,7 +111,7 @@ def test_public_bounds_tell_nothing_of_other_rows():
 
 def test_learned_statistics_of_bits_are_named():
     encoder = OMEEncoder(8.0).fit(X)
-    assert pipeline_guarantee(encoder).epsilon == math.inf
+    assert pipeline_guarantee(encoder, rows="fitted").epsilon == math.inf
     assert pipeline_guarantee(encoder, rows="new").epsilon == pytest.approx(8.0)
     with PrivacyLedger() as ledger:
         encoder.transform(X)
@@ -150,7 +150,7 @@ def test_steps_that_learn_nothing_from_the_rows_pass(step):
     [
         (StandardScaler(), "first was fitted on the same rows"),
         (SimpleImputer(), "the mean of every column"),
-        (FunctionTransformer(centre_on_the_batch), "first mixes rows"),
+        (FunctionTransformer(centre_on_the_batch), "first may mix records"),
         (Foreign(), "first was fitted on the same rows"),
         (Bare(), "first was fitted on the same rows"),
         (make_pipeline(Normalizer(), StandardScaler()), "standardscaler was fitted on the same rows"),
@@ -161,15 +161,18 @@ def test_steps_that_learn_nothing_from_the_rows_pass(step):
 )
 def test_steps_that_tell_of_the_rows_are_named(step, reason):
     pipeline = Pipeline([("first", step), ("noise", LaplacePrivatizer(1.0)), ("last", LogisticRegression())])
-    guarantee = pipeline_guarantee(pipeline.fit(X, Y))
+    guarantee = pipeline_guarantee(pipeline.fit(X, Y), rows="fitted")
     assert guarantee.epsilon == math.inf
     assert reason in guarantee.does_not_cover[0]
 
 
-@pytest.mark.parametrize(("mixes", "epsilon"), [(False, 1.0), (True, math.inf)])
-def test_steps_of_others_are_tried_on_made_up_rows(mixes, epsilon):
+@pytest.mark.parametrize("mixes", [False, True])
+def test_steps_of_others_need_the_word_of_the_user(mixes):
     pipeline = make_pipeline(Foreign(mixes), LaplacePrivatizer(1.0)).fit(X)
-    assert pipeline_guarantee(pipeline, rows="new").epsilon == epsilon
+    assert pipeline_guarantee(pipeline, rows="new").epsilon == math.inf
+    vouched = pipeline_guarantee(pipeline, rows="new", row_wise=["foreign"])
+    assert vouched.epsilon == 1.0
+    assert any("word that 'foreign' treats" in sentence for sentence in vouched.does_not_cover)
 
 
 def test_categories_must_be_given():
@@ -178,26 +181,27 @@ def test_categories_must_be_given():
         (OneHotEncoder(sparse_output=False), math.inf),
         (OneHotEncoder(categories=[["blue", "red"]], sparse_output=False), 1.0),
     ):
-        assert pipeline_guarantee(make_pipeline(encoder, LaplacePrivatizer(1.0)).fit(colours)).epsilon == epsilon
+        pipeline = make_pipeline(encoder, LaplacePrivatizer(1.0)).fit(colours)
+        assert pipeline_guarantee(pipeline, rows="fitted").epsilon == epsilon
 
 
 def test_what_stands_behind_the_noise_costs_nothing():
     pipeline = make_pipeline(PublicScaler(BOUNDS), LaplacePrivatizer(1.0), StandardScaler(), LogisticRegression())
     assert pipeline_guarantee(pipeline.fit(X, Y)).epsilon == 1.0
     labelled = make_pipeline(LaplacePrivatizer(1.0), LogisticRegression()).fit(X, Y)
-    assert any("labels" in sentence for sentence in pipeline_guarantee(labelled).does_not_cover)
+    assert any("Labels y" in sentence for sentence in pipeline_guarantee(labelled).does_not_cover)
 
 
 def test_smaller_epsilon_needs_rows_kept_apart():
     apart = make_pipeline(LaplacePrivatizer(8.0), Normalizer(), LaplacePrivatizer(0.3)).fit(X)
     assert pipeline_guarantee(apart).epsilon == 0.3
     between = make_pipeline(LaplacePrivatizer(8.0), StandardScaler(), LaplacePrivatizer(0.3)).fit(X)
-    assert pipeline_guarantee(between).epsilon == 8.0  # the scaler carries rows over to other rows
+    assert pipeline_guarantee(between, rows="fitted").epsilon == 8.0  # the scaler carries rows over to other rows
     assert pipeline_guarantee(between, rows="new").epsilon == 0.3
     paid = make_pipeline(LaplacePrivatizer(8.0), PrivateScaler(0.5, bounds=BOUNDS), LaplacePrivatizer(0.3)).fit(X)
-    assert pipeline_guarantee(paid).epsilon == 8.0
+    assert pipeline_guarantee(paid, rows="fitted").epsilon == 8.0
     learned = make_pipeline(LaplacePrivatizer(8.0), OMEEncoder(0.3)).fit(X)
-    assert pipeline_guarantee(learned).epsilon == 8.0
+    assert pipeline_guarantee(learned, rows="fitted").epsilon == 8.0
 
 
 TABLE = pd.DataFrame(np.where(RNG.random((60, 2)) < 0.2, np.nan, RNG.integers(0, 5, (60, 2))), columns=["a", "b"])
@@ -217,13 +221,9 @@ TABLE = pd.DataFrame(np.where(RNG.random((60, 2)) < 0.2, np.nan, RNG.integers(0,
 def test_mixing_functions_are_found(function):
     pipeline = make_pipeline(FunctionTransformer(function), LaplacePrivatizer(1.0)).fit(TABLE)
     assert pipeline_guarantee(pipeline, rows="new").epsilon == math.inf
-    harmless = make_pipeline(FunctionTransformer(lambda d: d.fillna(0.0)), LaplacePrivatizer(1.0)).fit(TABLE)
-    assert pipeline_guarantee(harmless).epsilon == 1.0
 
 
-def test_a_trial_is_no_release_and_makes_no_noise_in_the_log():
-    logarithm = make_pipeline(FunctionTransformer(np.log1p), LaplacePrivatizer(1.0)).fit(np.abs(X))
-    assert pipeline_guarantee(logarithm).epsilon == 1.0  # warnings about made-up negative numbers would be errors here
+def test_looking_at_a_pipeline_evaluates_nothing():
     private = LaplacePrivatizer(1.0).fit(X)
     with PrivacyLedger() as ledger:
         asked = make_pipeline(FunctionTransformer(private.transform), LaplacePrivatizer(1.0)).fit(X)
@@ -258,9 +258,11 @@ def test_columns_chosen_by_looking_at_the_rows_are_named():
         return list(table.columns[table.max() > -100])
 
     chosen = ColumnTransformer([("noise", LaplacePrivatizer(1.0), large)]).fit(frame)
-    assert pipeline_guarantee(chosen).epsilon == math.inf
+    assert pipeline_guarantee(chosen, rows="fitted").epsilon == math.inf
     by_type = ColumnTransformer([("noise", LaplacePrivatizer(1.0), make_column_selector(dtype_include="number"))])
-    assert pipeline_guarantee(by_type.fit(frame)).epsilon == 1.0
+    # One gap in one record changes the dtype of a column, and with it the width of all output.
+    assert pipeline_guarantee(by_type.fit(frame), rows="fitted").epsilon == math.inf
+    assert pipeline_guarantee(by_type, rows="new").epsilon == 1.0
 
 
 def test_public_rows_must_be_other_rows():
@@ -269,12 +271,12 @@ def test_public_rows_must_be_other_rows():
     with pytest.raises(ValueError, match="public"):
         PATEClassifier(LogisticRegression()).fit(X, Y, public=X)
     scaled = make_pipeline(PublicScaler(BOUNDS), LaplacePrivatizer(1.0)).fit(X)
-    assert any("the bounds of 'publicscaler'" in line for line in pipeline_guarantee(scaled).does_not_cover)
+    assert any("The bounds of 'publicscaler'" in line for line in pipeline_guarantee(scaled).does_not_cover)
 
 
 def test_prices_of_steps_that_read_the_same_rows_add_up():
     pipeline = make_pipeline(PrivateScaler(0.5, bounds=BOUNDS), LaplacePrivatizer(2.0)).fit(X)
-    assert pipeline_guarantee(pipeline).epsilon == 2.5
+    assert pipeline_guarantee(pipeline, rows="fitted").epsilon == 2.5
     assert pipeline_guarantee(pipeline, rows="new").epsilon == 2.0
     union = make_union(LaplacePrivatizer(1.0), LaplacePrivatizer(2.0, norm="l2")).fit(X)
     assert pipeline_guarantee(union).epsilon == 3.0
@@ -292,9 +294,9 @@ def test_models_that_are_not_private_say_so():
     for rows in ("fitted", "new"):
         guarantee = pipeline_guarantee(plain, rows=rows)
         assert (guarantee.epsilon, guarantee.mechanism) == (math.inf, "none")
-    assert pipeline_guarantee(Bare()).mechanism == "none"
+    assert pipeline_guarantee(Bare(), rows="new").mechanism == "none"
     network = FederateClassifier(2.0, adversary_weight=0, max_epochs=1).fit(X, Y)
-    assert pipeline_guarantee(network).epsilon == math.inf  # it was trained on them
+    assert pipeline_guarantee(network, rows="fitted").epsilon == math.inf  # it was trained on them
     assert pipeline_guarantee(network, rows="new").epsilon == 2.0
 
 
@@ -311,11 +313,11 @@ def test_arguments_are_named():
 def programs(tmp_path):
     noise = LaplacePrivatizer(0.5)
     return {
-        "plain": make_pipeline(StandardScaler(), noise),
-        "with a memory": make_pipeline(StandardScaler(), noise, memory=str(tmp_path)),
-        "nested": make_pipeline(StandardScaler(), make_pipeline(Normalizer(), noise)),
-        "in columns": make_pipeline(StandardScaler(), ColumnTransformer([("noise", noise, [0, 1])])),
-        "before a model": make_pipeline(StandardScaler(), noise, LogisticRegression()),
+        "plain": make_private_pipeline(StandardScaler(), noise),
+        "with a memory": make_private_pipeline(StandardScaler(), noise, memory=str(tmp_path)),
+        "nested": make_private_pipeline(StandardScaler(), make_pipeline(Normalizer(), noise)),
+        "in columns": make_private_pipeline(StandardScaler(), ColumnTransformer([("noise", noise, [0, 1])])),
+        "before a model": make_private_pipeline(StandardScaler(), noise, LogisticRegression()),
     }
 
 
@@ -325,13 +327,13 @@ def test_ledger_charges_infinity_for_a_fitted_scaler(name, tmp_path):
     with PrivacyLedger() as ledger:
         pipeline.fit(X, Y)
         if hasattr(pipeline, "predict"):
-            assert "standardscaler" in ledger.entries["mechanism"][0]
+            assert "pipeline" in ledger.entries["mechanism"][0]
         else:
             pipeline.fit_transform(X)
     assert ledger.total().epsilon == math.inf
     with (
         PrivacyLedger(budget=1.0),
-        pytest.raises(BudgetExceededError, match="standardscaler"),
+        pytest.raises(BudgetExceededError, match="pipeline"),
     ):
         pipeline.fit_transform(X, Y) if not hasattr(pipeline, "predict") else pipeline.fit(X, Y)
 
@@ -341,13 +343,13 @@ def test_ledger_charges_epsilon_without_learning():
     with PrivacyLedger() as ledger:
         pipeline.fit_transform(X)
     assert ledger.total().epsilon == 0.75  # two releases; what stands between them saw noisy rows only
-    fitted = make_pipeline(StandardScaler(), LaplacePrivatizer(0.5)).fit(X)
+    fitted = make_private_pipeline(StandardScaler(), LaplacePrivatizer(0.5), rows="new").fit(X)
     with PrivacyLedger() as ledger:
         fitted.transform(RNG.normal(size=(5, 2)))  # rows that the scaler has not seen
     assert ledger.total().epsilon == 0.5
 
 
-@pytest.mark.parametrize("backend", ["loky", "threading"])
+@pytest.mark.parametrize("backend", [pytest.param("loky", marks=pytest.mark.slow), "threading"])
 @pytest.mark.parametrize("union", ["FeatureUnion", "ColumnTransformer"])
 def test_workers_are_charged_for_earlier_steps(backend, union):
     parts = [("a", LaplacePrivatizer(1.0)), ("b", LaplacePrivatizer(1.0, norm="l2"))]
@@ -357,16 +359,16 @@ def test_workers_are_charged_for_earlier_steps(backend, union):
         step = ColumnTransformer([(name, part, [0, 1]) for name, part in parts], n_jobs=2)
     with joblib.parallel_config(backend=backend):
         with PrivacyLedger() as ledger:
-            make_pipeline(StandardScaler(), step).fit_transform(X)
+            make_private_pipeline(StandardScaler(), step).fit_transform(X)
         assert ledger.total().epsilon == math.inf
-        assert len(ledger) == 2
+        assert len(ledger) == 3
         with PrivacyLedger() as ledger:
-            make_pipeline(PublicScaler(BOUNDS), step).fit_transform(X)
+            make_private_pipeline(PublicScaler(BOUNDS), step).fit_transform(X)
         assert ledger.total().epsilon == 2.0
 
 
 def test_a_search_is_charged_for_what_its_pipelines_learn():
-    pipeline = make_pipeline(StandardScaler(), LaplacePrivatizer(5.0), LogisticRegression())
+    pipeline = make_private_pipeline(StandardScaler(), LaplacePrivatizer(5.0), LogisticRegression())
     with PrivacyLedger() as ledger:
         GridSearchCV(pipeline, {"logisticregression__C": [0.1, 1.0]}, cv=2).fit(X, Y)
     assert ledger.total().epsilon == math.inf
@@ -388,10 +390,10 @@ def pate(**params):
 
 def test_public_rows_that_skip_the_preparation_are_refused(people):
     rows, y, public, _, _ = people
-    pipeline = make_pipeline(StandardScaler(), pate())
+    pipeline = make_private_pipeline(StandardScaler(), pate())
     with PrivacyLedger() as ledger:
         with pytest.raises(
-            ValueError, match=r"public would reach PATEClassifier as it came.*transform_input=\['public'\]"
+            ValueError, match=r"public would reach 'pateclassifier' as it came.*transform_input=\['public'\]"
         ):
             pipeline.fit(rows, y, pateclassifier__public=public)
         assert len(ledger) == 0
@@ -408,7 +410,7 @@ def test_public_rows_pass_the_steps_by_transform_input(people):
     straight = pate(random_state=0).fit(scaler.transform(rows), y, public=scaler.transform(public))
     assert pipeline.score(test, y_test) == straight.score(scaler.transform(test), y_test) > 0.7
     assert ledger.total().epsilon == pytest.approx(8.0)
-    guarantee = pipeline_guarantee(pipeline)
+    guarantee = pipeline_guarantee(pipeline, rows="fitted")
     assert guarantee.epsilon == 8.0
     assert any("'scaler' was fitted on before it was frozen" in sentence for sentence in guarantee.does_not_cover)
     assert pipeline_guarantee(pipeline, rows="new").epsilon == math.inf  # PATE protects the rows of fit
@@ -418,25 +420,6 @@ def test_public_rows_pass_the_steps_by_transform_input(people):
 def test_a_scaler_fitted_on_private_rows_undoes_pate(people):
     rows, y, *_ = people
     with PrivacyLedger() as ledger:
-        pipeline = make_pipeline(StandardScaler(), pate()).fit(rows, y)
-    assert pipeline_guarantee(pipeline).epsilon == math.inf
+        pipeline = make_private_pipeline(StandardScaler(), pate()).fit(rows, y)
+    assert pipeline_guarantee(pipeline, rows="fitted").epsilon == math.inf
     assert ledger.total().epsilon == math.inf
-
-
-# -- do rows stay apart? ----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("function", "mixes"),
-    [
-        (np.tanh, False),
-        (lambda X: X / np.abs(X).sum(axis=1, keepdims=True), False),
-        (centre_on_the_batch, True),
-        (lambda X: np.where(len(X) > 60, X - X.max(), X), True),  # large batches only
-        (lambda X: np.vstack([X[1:], X[:1]]), True),  # every row shows its neighbour
-        (lambda X: X + 1e-12 * X[-1], True),  # a trace of the last row
-    ],
-)
-def test_rows_that_mix_are_found(function, mixes):
-    generator = np.random.default_rng(1)
-    assert (find_mixed_rows(function, lambda n: generator.normal(size=(n, 3))) is not None) == mixes
