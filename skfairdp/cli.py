@@ -213,7 +213,7 @@ def _check_ledger(chosen: argparse.Namespace) -> None:
 
 
 def _privatize(chosen: argparse.Namespace) -> int:
-    from skfairdp.accounting import PrivacyLedger
+    from skfairdp.dp import PrivacyLedger
     from skfairdp.exceptions import BudgetExceededError
     from skfairdp.table_files import load_privatizer, make_privatizer, parse_bounds, privatize_file
 

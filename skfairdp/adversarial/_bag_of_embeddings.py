@@ -67,6 +67,9 @@ class BagOfEmbeddingsEncoder(TransformerMixin, SkfairdpEstimator):
            [3, 0]])
     """
 
+    # The width of what transform returns is that of the longest document; the network does not see it.
+    _row_wise_methods: ClassVar[dict] = {"module_inputs": ()}
+
     _parameter_constraints: ClassVar[dict] = {
         "embedding_size": [Interval(Integral, 1, None, closed="left")],
         "hidden_sizes": ["array-like"],
@@ -157,6 +160,20 @@ class BagOfEmbeddingsEncoder(TransformerMixin, SkfairdpEstimator):
         for row, found in zip(ids, rows):
             row[: len(found)] = found
         return ids
+
+    def module_inputs(self, X: Any) -> np.ndarray:
+        """Return what the network of :meth:`make_module` takes: ids, of which it leaves out the zeros that fill up.
+
+        Parameters
+        ----------
+        X : iterable of str
+            Documents.
+
+        Returns
+        -------
+        ndarray of shape (n_documents, length), int64
+        """
+        return self.transform(X)
 
     def make_module(self, n_features: int | None = None) -> Any:
         """Make a new network for the vocabulary; ``FederateClassifier`` calls this.

@@ -2,7 +2,6 @@
 
 import inspect
 import math
-import warnings
 from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -15,13 +14,13 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, c
 
 from skfairdp._base import SkfairdpEstimator, restored_on_failure
 from skfairdp._sklearn import HasMethods, Interval, StrOptions, fit_context
-from skfairdp._validation import check_epsilon
+from skfairdp._validation import check_epsilon, warn_user
 from skfairdp.adversarial._federate_halves import (
     COVERS,
     EncodedReleases,
+    Encoding,
     FederateEncoder,
     FederateHead,
-    check_records_stay_apart,
     not_covered,
     rows_of_documents,
 )
@@ -100,8 +99,8 @@ class FederateClassifier(EncodedReleases, ClassNamePrefixFeaturesOutMixin, Class
         larger the more the forest gained from it, so that noise is not learned by heart. ``"mlp"`` is hidden layers on
         the rows as they are. A callable, such as a module class, gets the number of features and returns a module. A
         linear layer is appended when the module's output has another width than the channel. A module is copied, never
-        trained in place. It must keep records apart: what it makes of one must not depend on the others, which ``fit``
-        checks.
+        trained in place. A module that is not known to treat each record alone encodes one record at a time in
+        releases (see ``row_wise``).
     classifier : "mlp", torch module or callable, default="mlp"
         The head, from what is released to class scores. A callable gets the widths of input and output.
     adversary : "mlp", torch module or callable, default="mlp"
@@ -164,6 +163,9 @@ class FederateClassifier(EncodedReleases, ClassNamePrefixFeaturesOutMixin, Class
     callbacks : list or None, default=None
         Further skorch callbacks; each fit works on copies of them. Where one of them looks at validation rows
         (``EpochScoring``, ``EarlyStopping()``, ``Checkpoint()``), ``validation_fraction`` of the rows are kept out.
+    row_wise : bool, default=False
+        State that the encoder treats each record alone. Otherwise an encoder that is not known to do so, such as a
+        module with a ``forward`` of your own, encodes one record at a time, which is slow.
     verbose : int, default=0
         1 shows a progress bar, 2 a table of losses.
     warm_start : bool, default=False
@@ -256,6 +258,12 @@ class FederateClassifier(EncodedReleases, ClassNamePrefixFeaturesOutMixin, Class
     True
     """
 
+    _row_wise_methods: ClassVar[dict] = {
+        "transform": ("encoder", "text_encoder_", "net_.module_.encoder"),
+        "predict": ("encoder", "text_encoder_", "net_.module_.encoder", "net_.module_.head"),
+        "predict_proba": ("encoder", "text_encoder_", "net_.module_.encoder", "net_.module_.head"),
+    }
+
     _parameter_constraints: ClassVar[dict] = {
         "epsilon": [Interval(Real, 0, None, closed="right")],
         "channel": [StrOptions({"auto", "laplace", "codes"})],
@@ -288,6 +296,7 @@ class FederateClassifier(EncodedReleases, ClassNamePrefixFeaturesOutMixin, Class
         "class_weight": [StrOptions({"balanced"}), dict, None],
         "device": "no_validation",  # read by torch, which alone knows its devices
         "callbacks": [list, None],
+        "row_wise": ["boolean"],
         "verbose": ["verbose"],
         "warm_start": ["boolean"],
         "random_state": "no_validation",
@@ -327,6 +336,7 @@ class FederateClassifier(EncodedReleases, ClassNamePrefixFeaturesOutMixin, Class
         class_weight: Mapping[Any, float] | str | None = None,
         device: Any = "cpu",
         callbacks: list | None = None,
+        row_wise: bool = False,
         verbose: int = 0,
         warm_start: bool = False,
         random_state: RandomState = None,
@@ -369,6 +379,7 @@ class FederateClassifier(EncodedReleases, ClassNamePrefixFeaturesOutMixin, Class
         self.class_weight = class_weight
         self.device = device
         self.callbacks = callbacks
+        self.row_wise = row_wise
         self.verbose = verbose
         self.warm_start = warm_start
         self.random_state = random_state
@@ -451,16 +462,15 @@ class FederateClassifier(EncodedReleases, ClassNamePrefixFeaturesOutMixin, Class
             )
         training, noise = training_and_noise_streams(self.random_state)
         if continued:
-            training, noise = self._training_stream, self._stream
+            training, noise = self._training_stream, self._frozen.stream
         width = self.n_codes if "codes" in (self.channel, resolve_channel(self)) else self.n_components
         n_outputs = len(table.classes) if width is None else int(width)
         mechanism = self._make_mechanism(epsilon, n_outputs)
         if getattr(mechanism, "published_epsilon", None) is not None:
-            warnings.warn(
+            warn_user(
                 f"calibration='published' adds the noise of L1 rows to L2 rows: epsilon={epsilon:g} was asked for, the "
                 f"exact epsilon is {mechanism.event.epsilon:g} (sqrt({n_outputs}) times as much).",
                 OverclaimedPrivacyWarning,
-                stacklevel=4,
             )
         previous = self.net_ if continued else None
         self.batch_size_, self.max_epochs_ = choose_batch_and_epochs(self, table.n_draws)
@@ -480,9 +490,12 @@ class FederateClassifier(EncodedReleases, ClassNamePrefixFeaturesOutMixin, Class
             previous=previous,
         )
         text_encoder = self.text_encoder_ if self._reads_text else None
-        if math.isfinite(epsilon):
-            check_records_stay_apart(net.module_.encoder, rows.shape[1], text_encoder, training.seed())
         self.net_ = net
+        self._row_wise = bool(self.row_wise)
+        encoding = Encoding(net.module_.encoder, net.module_.channel, text_encoder)
+        by_row = math.isfinite(epsilon) and not self._row_wise and encoding.why_rows_mix() is not None
+        if by_row and text_encoder is None:
+            encoding.check_single_records(rows.shape[1])
         self.classes_ = table.classes
         self.sensitive_groups_ = {}
         if table.sensitive is not None:
@@ -494,7 +507,7 @@ class FederateClassifier(EncodedReleases, ClassNamePrefixFeaturesOutMixin, Class
         self.channel_ = resolve_channel(self)
         self._n_features_out = n_outputs
         self._training_stream = training
-        self._seal(mechanism, noise, covers=COVERS, does_not_cover=not_covered(text_encoder, self._is_tabular))
+        self._freeze(mechanism, noise, covers=COVERS, does_not_cover=not_covered(text_encoder, self._is_tabular))
         warn_of_poor_training(self, table)
         return self
 
@@ -580,7 +593,7 @@ class FederateClassifier(EncodedReleases, ClassNamePrefixFeaturesOutMixin, Class
     def _is_tabular(self) -> bool:
         return isinstance(self.encoder, str) and self.encoder == "tabular"
 
-    def _learned_in_clear(self) -> str | None:
+    def _learned_without_noise(self) -> str | None:
         return "the weights of its networks" + (" and statistics of its columns" if self._is_tabular else "")
 
     @property
@@ -590,6 +603,25 @@ class FederateClassifier(EncodedReleases, ClassNamePrefixFeaturesOutMixin, Class
     @property
     def _networks(self) -> tuple[Any, Any]:
         return self.net_.module_.encoder, self.net_.module_.channel
+
+    def fit_transform(self, X: Any, y: Any = None, **params: Any) -> np.ndarray:
+        """Fit, then release the representation of the same rows, at the price of rows that ``fit`` was given.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features), or documents
+            Records.
+        y : array-like of shape (n_samples,)
+            Labels.
+        **params : dict
+            Further arguments of ``fit``.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components) or (n_samples, n_codes)
+        """
+        self.fit(X, y, **params)
+        return self._release_encoded(X, self.training_privacy_)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Class probabilities from what the channel releases. One release of each record.
@@ -605,7 +637,7 @@ class FederateClassifier(EncodedReleases, ClassNamePrefixFeaturesOutMixin, Class
         """
         from skfairdp.neural import class_probabilities
 
-        released = self._release(X)
+        released = self._release_encoded(X)
         return class_probabilities(self.net_.module_.head, released)
 
     def predict(self, X: Any) -> np.ndarray:

@@ -1,24 +1,26 @@
 """The two halves of a FEDERATE model: an encoder that releases, and a head that predicts from what was released."""
 
 import copy
-from typing import Any
+import math
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassifierMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from skfairdp._base import SkfairdpEstimator
-from skfairdp.accounting import ONE_RELEASE
+from skfairdp._row_wise import call_row_by_row, why_rows_mix
+from skfairdp.dp import ONE_RELEASE, PrivacyGuarantee, ReleaseMixin
 from skfairdp.mechanisms import CodeMechanism
-from skfairdp.release import ReleaseTransformerMixin, find_mixed_rows
 
 COVERS = "transform, predict and predict_proba: the released representation and everything computed from it alone"
 _DOES_NOT_COVER = (
     ONE_RELEASE,
     "the training data: they are taken to be public, and the fitted weights may remember them",
     "the number of records, and whether a table was refused as malformed",
-    "an encoder that lets records show through others: it was tried on made-up batches, and changing one record left "
-    "the others as they were",
+    "Encoders that hide what they have seen in globals or files: an encoder that is not known to treat each record "
+    "alone is called on one record at a time (or row_wise=True states that it does).",
 )
 _OF_TEXT_ENCODER = "what the text encoder learned from the training documents, which it carries"
 _COLUMN_STATISTICS = (
@@ -41,30 +43,71 @@ def not_covered(text_encoder: Any, is_tabular: bool) -> tuple[str, ...]:
     return (*_DOES_NOT_COVER, _COLUMN_STATISTICS) if is_tabular else _DOES_NOT_COVER
 
 
-class EncodedReleases(ReleaseTransformerMixin, TransformerMixin):
+@dataclass(frozen=True)
+class Encoding:
+    """From records to the values that the mechanism takes."""
+
+    encoder: Any
+    channel: Any
+    text_encoder: Any
+
+    def transform(self, X: Any) -> np.ndarray:
+        from skfairdp.neural import values_to_release
+
+        rows = X if self.text_encoder is None else rows_of_documents(self.text_encoder, X)
+        return values_to_release(self.encoder, self.channel, rows)
+
+    def why_rows_mix(self) -> str | None:
+        """Say why the values of one record may depend on other records; None if they do not."""
+        read = "module_inputs" if hasattr(self.text_encoder, "module_inputs") else "transform"
+        return why_rows_mix(self.encoder, "forward") or why_rows_mix(self.text_encoder, read)
+
+    def check_single_records(self, n_features: int) -> None:
+        """Raise if the encoder cannot encode one record alone."""
+        try:
+            self.transform(np.zeros((1, n_features), dtype=np.float32))
+        except Exception as error:
+            raise ValueError(
+                "encoder must encode records one at a time, because nothing shows that it treats each of a batch alone "
+                f"({self.why_rows_mix()}), and it cannot: {error} A batch normalisation must keep running statistics "
+                "(track_running_stats=True)."
+            ) from error
+
+
+class EncodedReleases(ReleaseMixin, TransformerMixin):
     """What the classifier and its encoder half share: rows are encoded, and the mechanism releases the encoding."""
 
     text_encoder_: Any
     n_features_in_: int
+    _row_wise: bool  # whether the user vouches for the encoder
 
     @property
     def _networks(self) -> tuple[Any, Any]:
         """The encoder's network, and the channel behind it."""
         raise TypeError(f"{type(self).__name__} must say which networks encode (_networks).")
 
-    def _values_to_release(self, X: Any) -> np.ndarray:
-        from skfairdp.neural import values_to_release
-
-        if hasattr(self, "text_encoder_"):
-            rows = rows_of_documents(self.text_encoder_, X)
-        else:
+    def _values(self, X: Any) -> np.ndarray:
+        check_is_fitted(self)
+        text_encoder = getattr(self, "text_encoder_", None)
+        rows = X
+        if text_encoder is None:
             rows = validate_data(self, X, dtype=np.float32, accept_sparse="csr", reset=False)
-        return values_to_release(*self._networks, rows)
+        encoding = Encoding(*self._networks, text_encoder)
+        # Without noise there is no guarantee per record that other records could break.
+        if self._row_wise or math.isinf(self.mechanism_.epsilon) or encoding.why_rows_mix() is None:
+            return encoding.transform(rows)
+        if text_encoder is not None:
+            rows = list(rows)
+            encoding = replace(encoding, text_encoder=_without_cache(text_encoder))
+        return call_row_by_row(encoding, "transform", rows, name=type(self).__name__)
 
-    def _hand_out(self, released: np.ndarray, values: np.ndarray) -> np.ndarray:
+    def _release_encoded(self, X: Any, receipt: PrivacyGuarantee | None = None) -> np.ndarray:
+        """Release each record once: noisy rows, or one-hot codes."""
+        values = self._values(X)
+        released = self._release(values, receipt)
         return np.eye(values.shape[1])[released] if isinstance(self.mechanism_, CodeMechanism) else released
 
-    def _learned_in_clear(self) -> str | None:
+    def _learned_without_noise(self) -> str | None:
         return "the weights of its networks"
 
     def transform(self, X: Any) -> np.ndarray:
@@ -79,7 +122,7 @@ class EncodedReleases(ReleaseTransformerMixin, TransformerMixin):
         -------
         ndarray of shape (n_samples, n_components) or (n_samples, n_codes)
         """
-        return self._release(X)
+        return self._release_encoded(X)
 
 
 class _Half:
@@ -142,14 +185,18 @@ class FederateEncoder(_Half, EncodedReleases, SkfairdpEstimator):
     (1, 2)
     """
 
+    _row_wise_methods: ClassVar[dict] = {"transform": ("text_encoder_", "module_", "channel_")}
+
     @classmethod
     def _of(cls, classifier: Any) -> "FederateEncoder":
         part = cls()
+        part._charge_as(classifier)
         module = classifier.net_.module_
+        part._row_wise = classifier._row_wise
         part.module_, part.channel_ = copy.deepcopy(module.encoder), copy.deepcopy(module.channel)
-        part._seal(
+        part._freeze(
             classifier.mechanism_,
-            classifier._stream.spawn(1)[0],
+            classifier._frozen.stream.spawn(1)[0],
             covers=classifier.privacy_.covers,
             does_not_cover=not_covered(getattr(classifier, "text_encoder_", None), classifier._is_tabular),
         )
@@ -165,7 +212,7 @@ class FederateEncoder(_Half, EncodedReleases, SkfairdpEstimator):
     def _networks(self) -> tuple[Any, Any]:
         return self.module_, self.channel_
 
-    def _learned_in_clear(self) -> None:
+    def _learned_without_noise(self) -> None:
         return None  # it was trained before, on rows that are taken to be public
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
@@ -220,6 +267,8 @@ class FederateHead(_Half, ClassifierMixin, SkfairdpEstimator):
     array([False,  True])
     """
 
+    _row_wise_methods: ClassVar[dict] = {"predict": ("module_",), "predict_proba": ("module_",)}
+
     @classmethod
     def _of(cls, classifier: Any) -> "FederateHead":
         part = cls()
@@ -269,50 +318,3 @@ class FederateHead(_Half, ClassifierMixin, SkfairdpEstimator):
 def _without_cache(text_encoder: Any) -> Any:
     """Return a text encoder that keeps nothing of the documents it reads."""
     return text_encoder._for_device() if hasattr(text_encoder, "_for_device") else text_encoder
-
-
-def check_records_stay_apart(encoder: Any, n_features: int, text_encoder: Any, seed: int) -> None:
-    """Refuse an encoder through which a record could be seen in the encodings of others.
-
-    Parameters
-    ----------
-    encoder : torch.nn.Module
-        In evaluation mode.
-    n_features : int
-        Width of the rows; unused for documents.
-    text_encoder : transformer or None
-        Turns documents into rows.
-    seed : int
-        Of the made-up records.
-    """
-    from skfairdp.neural import encode
-
-    generator = np.random.default_rng(seed)
-
-    def rows(n: int) -> np.ndarray:
-        return generator.normal(scale=3.0, size=(n, n_features)).astype(np.float32)
-
-    def documents(n: int) -> list[str]:
-        words = list(getattr(text_encoder, "vocabulary_", ())) or ["a", "good", "word", "and", "another"]
-        return [" ".join(generator.choice(words, generator.integers(1, 30))) for _ in range(n)]
-
-    if text_encoder is None:
-        size = find_mixed_rows(lambda batch: encode(encoder, batch), rows)
-    else:
-        apart = _without_cache(text_encoder)  # what is remembered from one trial would look the same in the next
-        sizes = getattr(text_encoder, "_batch_sizes_to_try", {})
-
-        def encoded(batch: list[str]) -> np.ndarray:
-            rows = rows_of_documents(apart, batch)
-            values = encode(encoder, rows)
-            # A few outputs may round away what many features show.
-            return np.hstack([rows, values]) if rows.dtype.kind == "f" else values
-
-        size = find_mixed_rows(encoded, documents, **sizes)
-    if size is not None:
-        raise ValueError(
-            f"encoder mixes records: changing one of {size} changed what it makes of the others (or it draws at "
-            "random), so that a record could be seen through other records and no epsilon would hold. A batch "
-            "normalisation must keep running statistics (track_running_stats=True), and attention must not reach "
-            "over the batch; batch_size=1 of a TransformersEncoder encodes documents one by one."
-        )

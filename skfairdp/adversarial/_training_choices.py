@@ -2,13 +2,13 @@
 
 import inspect
 import math
-import warnings
 from numbers import Real
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from skfairdp._validation import warn_user
 from skfairdp.adversarial._training_table import TrainingTable
 from skfairdp.exceptions import MissingSensitiveFeaturesWarning
 
@@ -88,11 +88,10 @@ def _batches_show_the_gap(estimator: Any, table: TrainingTable) -> bool:
         rows = batch_size * (mass / mass.sum()).reshape(-1, n_groups)[1 if one_rate else 0 :]
         if (smallest := rows[rows > 0].min()) < _ROWS_TO_COMPARE:
             group = table.sensitive.labels[j][int(np.argwhere(rows == smallest)[0, 1])]
-            warnings.warn(
+            warn_user(
                 f"The default fairness penalty is left out: of group {group!r} a batch of {batch_size} rows holds "
                 f"about {smallest:.1g} that count, too few to tell a gap from chance. Merge small groups, raise "
                 "batch_size, or say fairness_penalty=... or adversary_weight=... yourself.",
-                stacklevel=6,
             )
             return False
     return True
@@ -120,21 +119,19 @@ def warn_of_poor_training(estimator: Any, table: TrainingTable) -> None:
     quarter = max(1, estimator.n_iter_ // 4)
     fall = watched[-2 * quarter : -quarter].mean() - watched[-quarter:].mean()
     if not estimator.stopped_early_ and fall > _SETTLED:
-        warnings.warn(
+        warn_user(
             f"FederateClassifier has not converged: in the last {quarter} of {estimator.n_iter_} epochs the loss "
             f"fell by another {fall:.2g} nats. Use more max_epochs or a larger learning_rate.",
             ConvergenceWarning,
-            stacklevel=5,
         )
     right = noiseless_answers(estimator.net_.module_, table.x) == table.y
     accuracy, shares = np.average(right, weights=table.weight), table.class_shares()
     if accuracy <= shares.max() + 1e-12:
-        warnings.warn(
+        warn_user(
             f"FederateClassifier is right about {accuracy:.1%} of its training rows, no more than if it answered "
             f"{estimator.classes_[shares.argmax()]} about everybody ({shares.max():.1%}): it found nothing to learn, "
             "or not yet (max_epochs, learning_rate), or a fairness term or alpha outweighs it.",
             ConvergenceWarning,
-            stacklevel=5,
         )
 
 
@@ -180,9 +177,8 @@ def refuse_without_groups(estimator: Any) -> None:
             "without groups, set adversary_weight=0 and fairness_penalty=0."
         )
     if estimator.adversary_weight is None and estimator.fairness_penalty is None:
-        warnings.warn(
+        warn_user(
             "FederateClassifier was fitted without sensitive_features: it is trained without a fairness term. Give "
             "fit(X, y, sensitive_features=...), or say adversary_weight=0 or fairness_penalty=0.",
             MissingSensitiveFeaturesWarning,
-            stacklevel=5,
         )

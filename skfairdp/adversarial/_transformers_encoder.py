@@ -48,7 +48,8 @@ class TransformersEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Skf
         unknown words if it has none.
     batch_size : int, default=32
         Documents of equal length that are encoded together. With 1, a document is encoded by itself whatever the
-        libraries below do; with more this was found to hold to the last bit, and ``FederateClassifier`` tries it.
+        libraries below do. A release encodes one document at a time unless the encoder is known to keep documents apart
+        or the user vouches for it.
     cache : "memory", path or None, default="memory"
         Where frozen features are kept, so that no document is encoded twice: by this process, in a file that several
         processes may share (SQLite), or not at all.
@@ -96,6 +97,8 @@ class TransformersEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Skf
     (2, 8)
     """
 
+    _row_wise_methods: ClassVar[dict] = {"transform": ("network_",), "module_inputs": ("network_",)}
+
     _parameter_constraints: ClassVar[dict] = {
         "model": "no_validation",  # read by neural, which alone knows what a transformer is
         "tokenizer": "no_validation",
@@ -113,10 +116,6 @@ class TransformersEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Skf
         "local_files_only": ["boolean"],
         "verbose": ["verbose"],
     }
-
-    # Large models take too long for the thousand made-up documents that other encoders are tried on. Small batches are
-    # where a change of one document most often changes the longest, and they cost least.
-    _batch_sizes_to_try: ClassVar[dict] = {"batch_sizes": (2, 2, 2, 2, 2, 2, 3, 3, 3, 16, 67)}
 
     def __init__(
         self,
@@ -301,7 +300,7 @@ class TransformersEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Skf
     def _taken_as_public(self) -> str:
         return "the pretrained weights and the vocabulary"
 
-    def _learned_in_clear(self) -> None:
+    def _learned_without_noise(self) -> None:
         return None
 
     def __sklearn_tags__(self) -> Any:

@@ -13,7 +13,6 @@ from typing import Any
 from sklearn.utils import get_tags
 
 from skfairdp._validation import check_choice
-from skfairdp.accounting import PrivacyGuarantee, charge_release
 from skfairdp.dask._collections import blocks_of_collection, import_dask, is_frame
 from skfairdp.dask._written_once import (
     PartitionContent,
@@ -24,7 +23,8 @@ from skfairdp.dask._written_once import (
     write_partition,
     write_whole,
 )
-from skfairdp.release import PriceOfRows, price_of_new_rows
+from skfairdp.dp import PrivacyGuarantee, charge
+from skfairdp.pipeline import PriceOfRows, price_of_new_rows
 
 _RECEIPT = "_guarantee.json"
 _METHODS = ["transform", "predict", "predict_proba"]
@@ -207,7 +207,7 @@ def _begin(plan: ReleasePlan, contents: Sequence[PartitionContent], estimator: A
         _check_links(drafts, folder)
         remembered = {"release": plan.release, "contents": [asdict(content) for content in contents]}
         write_whole(drafts / "contents.json", remembered, plan.drafts)
-        charge_release(plan.price.guarantee, source=type(estimator).__name__)
+        charge(plan.price.guarantee, source=type(estimator).__name__)
     except BaseException:  # nothing was drawn: leave everything as it was
         shutil.rmtree(drafts, ignore_errors=True)
         shutil.rmtree(folder, ignore_errors=True)

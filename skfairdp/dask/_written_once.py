@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from skfairdp.release import PriceOfRows, paid_before
+from skfairdp.pipeline import PriceOfRows, paid_before
 from skfairdp.table_files import file_digest
 
 #: Where a part carries its receipt: rows and receipt get their name in one step.

@@ -15,10 +15,11 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from skfairdp._base import SkfairdpEstimator, dense, dense_blocks
+from skfairdp._base import SkfairdpEstimator, dense, dense_blocks, restored_on_failure
 from skfairdp._sklearn import HasMethods, Interval, StrOptions, check_sample_weight, fit_context
-from skfairdp._validation import check_count, check_delta, check_epsilon
-from skfairdp.accounting import (
+from skfairdp._validation import check_count, check_delta, check_epsilon, check_public_rows
+from skfairdp.dp import (
+    ReleaseMixin,
     confident_gnmax_data_dependent_rdp,
     gaussian_mu,
     gnmax_data_dependent_epsilon,
@@ -53,7 +54,6 @@ from skfairdp.ensemble._teachers import (
 )
 from skfairdp.mechanisms import POSTPROCESSES, VoteMechanism, vote_mechanism
 from skfairdp.random import training_and_noise_streams
-from skfairdp.release import ReleaseMixin, check_public_rows
 
 #: Standard deviations from the mean beyond which ``scale="clipped"`` does not tell values apart.
 CLIPPED_AT = 3.0
@@ -249,7 +249,7 @@ class PATEClassifier(ReleaseMixin, ClassifierMixin, SkfairdpEstimator):
     are computed from them; hard labels of two classes are priced by a smaller upper bound that holds for them alone.
     The guarantee covers private rows with their labels. It does not cover public rows, adding or removing a record
     (which would move others between parts), a person with rows in several parts, what was done to the rows before
-    (:func:`~skfairdp.release.pipeline_guarantee` says what a whole pipeline costs), or a choice of parameters that
+    (:func:`~skfairdp.pipeline.pipeline_guarantee` says what a whole pipeline costs), or a choice of parameters that
     looked at them. Fitting again spends again. Teachers and votes without noise stay in memory for
     :func:`pate_fairness`; pickles and copies of this object do not contain them.
 
@@ -293,6 +293,8 @@ class PATEClassifier(ReleaseMixin, ClassifierMixin, SkfairdpEstimator):
     >>> pate.privacy_.epsilon, round(pate.noise_scale_, 2)
     (2.0, 28.2)
     """
+
+    _row_wise_methods: ClassVar[dict] = {"predict": ("student", "student_"), "predict_proba": ("student", "student_")}
 
     _parameter_constraints: ClassVar[dict] = {
         "estimator": [HasMethods(["fit", "predict"]), None],
@@ -386,11 +388,11 @@ class PATEClassifier(ReleaseMixin, ClassifierMixin, SkfairdpEstimator):
             Their labels, private as well.
         public : array-like or sparse matrix of shape (n_public, n_features), default=None
             Rows without labels that the student may see. In a pipeline they must pass the same steps as X
-            (``Pipeline(steps, transform_input=["public"])``), or are refused. Without them, ``public_fraction`` of X
+            (``Pipeline(steps, transform_input=["public"])``). Without them, ``public_fraction`` of X
             is set aside and left unprotected, with a :class:`~skfairdp.exceptions.PrivacyLeakWarning`.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the private rows, private as well: each reaches the one teacher that holds the row. Clones of
-            ``estimator`` must take them in ``fit``.
+            Weights of the private rows, private as well: each reaches the one teacher that holds the row, whatever the
+            weights are. Clones of ``estimator`` must take them in ``fit``.
 
         Returns
         -------
@@ -402,102 +404,105 @@ class PATEClassifier(ReleaseMixin, ClassifierMixin, SkfairdpEstimator):
         self._check_combination(public, sample_weight)
         networks = self._networks()
         if public is not None:
-            check_public_rows(self, X, public)
-        training, noise = training_and_noise_streams(self.random_state)
-        rows, y = validate_data(
-            self, X, y, dtype=np.float64, accept_sparse="csr", ensure_min_samples=2 if public is None else 1
-        )
-        weight = _read_weights(sample_weight, rows)
-        classes, indices = encode_labels(y, self.classes, weight)
-        class_weight = self.class_weight
-        if isinstance(class_weight, dict):
-            class_weight = compute_class_weight(class_weight, classes=classes, y=classes)
-        aside, parting, asking, teaching, noising, learning = training.spawn(6)
-        if noise is not training:
-            noising = noise
-        n_rows = rows.shape[0]
-        taken, private = np.arange(0), np.arange(n_rows)
-        if public is None:
-            taken, private = set_aside(n_rows, self.public_fraction, aside)
-        public_rows = rows[taken] if public is None else self._read_public(public)
-
-        is_sparse = sparse.issparse(rows) or sparse.issparse(public_rows)
-        names = None if is_sparse else getattr(self, "feature_names_in_", None)
-        scaler = None
-        if self.scale is not None:
-            limit = CLIPPED_AT if self.scale == "clipped" else math.inf
-            scaler = ClippedScaler(limit).fit(with_names(public_rows, names))
-        # Numbers of rows, which neighbouring data sets share, and no row.
-        chosen = self._choose(len(private), public_rows.shape[0], rows.shape[1], len(classes))
-        order = asking.generator.permutation(public_rows.shape[0])
-        if chosen.labels != "confident":
-            order = np.sort(order[: chosen.n_queries])
-        queries = public_rows[order]
-        parts = partition_rows(len(private), chosen.n_teachers, parting)
-        mechanism = vote_mechanism(
-            chosen.labels,
-            epsilon=self.epsilon,
-            delta=self.delta,
-            noise_scale=self.noise_scale,
-            n_asked=len(order),
-            n_answered=min(chosen.n_queries, len(order)),
-            n_classes=len(classes),
-            n_voting=min(len(private), chosen.n_teachers),
-            threshold=self.threshold,
-            threshold_noise_scale=self.threshold_noise_scale,
-        )
-        teach = {
-            "student": self.student,
-            "regularization": chosen.regularization,
-            "networks": networks,
-            "scaler": scaler,
-        }
-        rehearse_student(with_names(queries, names), classes, chosen.labels, **teach)
-        keeps_sparse = self.estimator is not None and takes_sparse(self.estimator)
-        teachers = train_teachers(
-            rows[private],
-            indices[private],
-            parts,
-            len(classes),
-            estimator=self.estimator,
-            networks=networks,
-            stream=teaching,
-            read=partial(read_rows, scaler=scaler, names=names, keeps_sparse=keeps_sparse),
-            weight=weigh_rows(indices[private], parts, None if weight is None else weight[private], class_weight),
-            n_jobs=self.n_jobs,
-            verbose=self.verbose,
-        )
-        votes = teachers.votes(queries)
-
-        not_covered = [] if self.classes is not None else [_LABEL_SET]
-        if len(taken):
-            not_covered.append(f"the features of {len(taken)} of the {n_rows} rows, which were set aside as public")
-        guarantee = mechanism.guarantee(seed=noising.identity, does_not_cover=tuple(not_covered))
-        answered, released = self._let_out(votes, mechanism, noising, guarantee)
-        if not len(answered):
-            raise ValueError(
-                f"no query passed threshold={mechanism.threshold:g} of {teachers.n_voting} votes with "
-                f"threshold_noise_scale={mechanism.threshold_noise_scale:g}, so there is nothing to learn from; lower "
-                "threshold, or give more public rows. The budget is spent."
+            check_public_rows(X, public)
+        with restored_on_failure(self):
+            training, noise = training_and_noise_streams(self.random_state)
+            rows, y = validate_data(
+                self, X, y, dtype=np.float64, accept_sparse="csr", ensure_min_samples=2 if public is None else 1
             )
-        targets = student_targets(released, chosen.labels, len(classes), teachers.n_voting, self._choose_postprocess())
-        learned_from = with_names(queries[answered], names)
-        student = fit_student(learned_from, targets, classes, stream=learning, **teach)
-        warn_if_nothing_was_learned(student.predict(learned_from), targets, classes, mechanism)
-        self.classes_ = classes
-        self.mechanism_, self.privacy_ = mechanism, guarantee
-        self.noise_scale_ = mechanism.noise_scale
-        self.n_teachers_, self.n_queries_, self.labels_ = chosen.n_teachers, mechanism.n_answered, chosen.labels
-        self.student_regularization_ = chosen.regularization if isinstance(self.student, str) else None
-        confident = chosen.labels == "confident"
-        self.threshold_ = mechanism.threshold if confident else None
-        self.threshold_noise_scale_ = mechanism.threshold_noise_scale if confident else None
-        self.n_voting_ = teachers.n_voting
-        self.student_, self._names = student, names
-        asked = order[answered]
-        self.query_indices_ = taken[asked] if public is None else asked
-        self.student_targets_ = targets
-        self._private = PrivatePart(teachers, mechanism, queries, votes, answered)
+            weight = _read_weights(sample_weight, rows)
+            classes, indices = encode_labels(y, self.classes, weight)
+            class_weight = self.class_weight
+            if isinstance(class_weight, dict):
+                class_weight = compute_class_weight(class_weight, classes=classes, y=classes)
+            aside, parting, asking, teaching, noising, learning = training.spawn(6)
+            # Clones copy a Generator and would repeat its noise. It seeds training only; noise comes from the system.
+            if noise is not training:
+                noising = noise
+            n_rows = rows.shape[0]
+            taken, private = np.arange(0), np.arange(n_rows)
+            if public is None:
+                taken, private = set_aside(n_rows, self.public_fraction, aside)
+            public_rows = rows[taken] if public is None else self._read_public(public)
+
+            is_sparse = sparse.issparse(rows) or sparse.issparse(public_rows)
+            names = None if is_sparse else getattr(self, "feature_names_in_", None)
+            scaler = None
+            if self.scale is not None:
+                limit = CLIPPED_AT if self.scale == "clipped" else math.inf
+                scaler = ClippedScaler(limit).fit(with_names(public_rows, names))
+            # Neighbouring data sets have the same size, so sizes chosen from counts cost no privacy. Never pass rows.
+            chosen = self._choose(len(private), public_rows.shape[0], rows.shape[1], len(classes))
+            order = asking.generator.permutation(public_rows.shape[0])
+            if chosen.labels != "confident":
+                order = np.sort(order[: chosen.n_queries])
+            queries = public_rows[order]
+            parts = partition_rows(len(private), chosen.n_teachers, parting)
+            mechanism = vote_mechanism(
+                chosen.labels,
+                epsilon=self.epsilon,
+                delta=self.delta,
+                noise_scale=self.noise_scale,
+                n_asked=len(order),
+                n_answered=min(chosen.n_queries, len(order)),
+                n_classes=len(classes),
+                n_voting=min(len(private), chosen.n_teachers),
+                threshold=self.threshold,
+                threshold_noise_scale=self.threshold_noise_scale,
+            )
+            teach = {
+                "student": self.student,
+                "regularization": chosen.regularization,
+                "networks": networks,
+                "scaler": scaler,
+            }
+            rehearse_student(with_names(queries, names), classes, chosen.labels, **teach)
+            keeps_sparse = self.estimator is not None and takes_sparse(self.estimator)
+            teachers = train_teachers(
+                rows[private],
+                indices[private],
+                parts,
+                len(classes),
+                estimator=self.estimator,
+                networks=networks,
+                stream=teaching,
+                read=partial(read_rows, scaler=scaler, names=names, keeps_sparse=keeps_sparse),
+                weight=weigh_rows(indices[private], parts, None if weight is None else weight[private], class_weight),
+                n_jobs=self.n_jobs,
+                verbose=self.verbose,
+            )
+            votes = teachers.votes(queries)
+
+            not_covered = [] if self.classes is not None else [_LABEL_SET]
+            if len(taken):
+                not_covered.append(f"the features of {len(taken)} of the {n_rows} rows, which were set aside as public")
+            self._freeze(mechanism, noising, does_not_cover=tuple(not_covered))
+            answered, released = self._release(votes)
+            if not len(answered):
+                raise ValueError(
+                    f"no query passed threshold={mechanism.threshold:g} of {teachers.n_voting} votes with "
+                    f"threshold_noise_scale={mechanism.threshold_noise_scale:g}, so there is nothing to learn from; "
+                    "lower threshold, or give more public rows. The budget is spent."
+                )
+            targets = student_targets(
+                released, chosen.labels, len(classes), teachers.n_voting, self._choose_postprocess()
+            )
+            learned_from = with_names(queries[answered], names)
+            student = fit_student(learned_from, targets, classes, stream=learning, **teach)
+            warn_if_nothing_was_learned(student.predict(learned_from), targets, classes, mechanism)
+            self.classes_ = classes
+            self.noise_scale_ = mechanism.noise_scale
+            self.n_teachers_, self.n_queries_, self.labels_ = chosen.n_teachers, mechanism.n_answered, chosen.labels
+            self.student_regularization_ = chosen.regularization if isinstance(self.student, str) else None
+            confident = chosen.labels == "confident"
+            self.threshold_ = mechanism.threshold if confident else None
+            self.threshold_noise_scale_ = mechanism.threshold_noise_scale if confident else None
+            self.n_voting_ = teachers.n_voting
+            self.student_, self._names = student, names
+            asked = order[answered]
+            self.query_indices_ = taken[asked] if public is None else asked
+            self.student_targets_ = targets
+            self._private = PrivatePart(teachers, mechanism, queries, votes, answered)
         return self
 
     def predict(self, X: Any) -> np.ndarray:

@@ -11,9 +11,8 @@ sum to one in each row, negative ones included; other targets give it directions
 step below avoids by solving with a shifted Hessian.
 """
 
-import warnings
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -27,6 +26,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skfairdp._base import dense, dense_blocks
+from skfairdp._validation import warn_user
 from skfairdp.ensemble._teachers import check_weighable, fit_with_weights, takes_sparse
 from skfairdp.mechanisms import VoteMechanism, soft_labels
 from skfairdp.random import RandomStream, clone_with_seed, random_stream
@@ -51,6 +51,8 @@ class ClippedScaler(TransformerMixin, BaseEstimator):
     limit : float, default=3.0
         Standard deviations; ``inf`` moves nothing.
     """
+
+    _row_wise_methods: ClassVar[dict] = {"transform": ()}
 
     def __init__(self, limit: float = 3.0):
         self.limit = limit
@@ -130,6 +132,8 @@ class LogisticStudent(_Student):
         One row for two classes, the log odds of the second; else one for each class.
     """
 
+    _row_wise_methods: ClassVar[dict] = {"predict": (), "predict_proba": ()}
+
     def __init__(self, regularization: float = 0.1):
         self.regularization = regularization
 
@@ -158,6 +162,8 @@ class NetworkStudent(_Student):
     random_state : int, Generator, SeedSequence, RandomState or None
         For initial weights and the order of rows, unless ``fit_targets`` is given a stream.
     """
+
+    _row_wise_methods: ClassVar[dict] = {"predict": (), "predict_proba": ()}
 
     def __init__(
         self,
@@ -313,11 +319,10 @@ def warn_if_nothing_was_learned(
             f"agrees with {agreement:.0%} of the noisy labels that it has learned from, no more than a constant answer "
             f"would ({shares.max():.0%})"
         )
-    warnings.warn(
+    warn_user(
         f"the student {finding}. The noise on each count of votes has scale {mechanism.noise_scale:.3g}, for "
         f"{mechanism.n_voting} teachers: raise epsilon, or give more private rows and with them teachers.",
         ConvergenceWarning,
-        stacklevel=4,  # past fit and the wrapper that validates parameters
     )
 
 

@@ -1,6 +1,5 @@
 """Teachers: disjoint parts of the private rows, one model on each, and their votes."""
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +16,7 @@ from sklearn.utils.validation import has_fit_parameter
 from skfairdp._base import dense
 from skfairdp._parallel import parallel_results
 from skfairdp._sklearn import routing_enabled
+from skfairdp._validation import warn_user
 from skfairdp.exceptions import PrivacyLeakWarning
 from skfairdp.random import RandomStream, clone_with_seed
 
@@ -109,11 +109,10 @@ def set_aside(n_rows: int, fraction: float, stream: RandomStream) -> tuple[np.nd
     """Choose rows that stand in for public ones, and say that they are not protected; returns these and the rest."""
     n_aside = min(max(1, round(fraction * n_rows)), n_rows - 1)
     order = stream.generator.permutation(n_rows)
-    warnings.warn(
+    warn_user(
         f"no public rows were given: {n_aside} of the {n_rows} rows of X are set aside as public, and their "
         "features are not protected. Give public rows to fit(X, y, public=...).",
         PrivacyLeakWarning,
-        stacklevel=4,  # past fit and the wrapper that validates parameters
     )
     return np.sort(order[:n_aside]), np.sort(order[n_aside:])
 
@@ -138,8 +137,11 @@ def weigh_rows(
     Returns
     -------
     ndarray of shape (n_rows,) or None
-        ``None`` if all rows weigh the same.
+        ``None`` if neither weights nor class weights were given. This must not depend on their values: a weight of 1
+        that becomes 1.1 would otherwise change how all teachers are trained.
     """
+    if sample_weight is None and class_weight is None:
+        return None
     weight = np.ones(len(class_indices)) if sample_weight is None else sample_weight.astype(np.float64)
     if isinstance(class_weight, np.ndarray):
         weight = weight * class_weight[class_indices]
@@ -148,7 +150,7 @@ def weigh_rows(
             totals = np.bincount(class_indices[part], weights=weight[part])
             share = np.divide(1.0, totals * (totals > 0).sum(), out=np.zeros_like(totals), where=totals > 0)
             weight[part] *= totals.sum() * share[class_indices[part]]
-    return None if (weight == 1).all() else weight
+    return weight
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from skfairdp._validation import check_count, check_delta, check_epsilon
-from skfairdp.accounting import PrivacyGuarantee
+from skfairdp.dp import PrivacyGuarantee
 from skfairdp.epsilon_audit._attack import Attack, Draws, Scoring, is_mechanism, most_promising, release_function
 from skfairdp.epsilon_audit._certified_bounds import certified_epsilon, choose_event, largest_certifiable
 from skfairdp.epsilon_audit._row_dependence import find_dependence

@@ -1,12 +1,12 @@
 """Gaps between groups, each read from one count table."""
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from skfairdp._validation import warn_user
 from skfairdp.exceptions import UndefinedGroupMetricWarning
 from skfairdp.metrics._group_table import (
     RATES,
@@ -357,18 +357,16 @@ def _class_gap(
     table = group_table(
         y_true, y_pred, sensitive_features=sensitive_features, sample_weight=sample_weight, labels=labels
     )
-    return gap_of_table(metric, table, average, pos_label, agg, stacklevel=5)
+    return gap_of_table(metric, table, average, pos_label, agg)
 
 
-def gap_of_table(
-    metric: str, table: GroupTable, average: str | None, pos_label: Any = None, agg: str = "max", stacklevel: int = 4
-) -> Any:
+def gap_of_table(metric: str, table: GroupTable, average: str | None, pos_label: Any = None, agg: str = "max") -> Any:
     """Compute a gap of :data:`CLASS_METRICS` from counts."""
     average, position = resolve_average(table.classes, average, pos_label)
     used = range(len(table.classes)) if position is None else [position]
     for rate in CLASS_METRICS[metric]:
         values = RATES[rate][2](table.counts)[:, used]
-        warn_undefined(metric, table, rate, values, [table.classes[k] for k in used], stacklevel=stacklevel)
+        warn_undefined(metric, table, rate, values, [table.classes[k] for k in used])
     gaps = class_gaps(table.counts, *CLASS_METRICS[metric], agg=agg)
     if average is None:
         return pd.Series(gaps, index=pd.Index(list(table.classes), name="class"), name=metric)
@@ -382,7 +380,6 @@ def warn_undefined(
     rates: np.ndarray,
     classes: Sequence[Any],
     least: int = 2,
-    stacklevel: int = 3,
 ) -> None:
     """Warn by name of every rate that is 0 of 0, ``rates[group, class]``, and of gaps with too few groups."""
     undefined = np.isnan(rates)
@@ -401,7 +398,7 @@ def warn_undefined(
         for c in np.flatnonzero(defined < least)[:5]
     ]
     consequence = "" if not undefined.any() else " Undefined rates are left out."
-    warnings.warn(f"{metric}: {'; '.join(problems)}.{consequence}", UndefinedGroupMetricWarning, stacklevel=stacklevel)
+    warn_user(f"{metric}: {'; '.join(problems)}.{consequence}", UndefinedGroupMetricWarning)
 
 
 def _of_class(label: Any) -> str:

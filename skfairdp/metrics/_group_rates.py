@@ -124,10 +124,10 @@ def rates_of_table(
             f"interval={interval!r} counts rows and cannot weigh them; use interval='bootstrap' with sample_weight."
         )
     values = _all_rates(table.counts)
-    warn_undefined("group_rates", table, "accuracy", values[:, :1], [None], least=0, stacklevel=4)
+    warn_undefined("group_rates", table, "accuracy", values[:, :1], [None], least=0)
     for rate in ("tpr", "fpr"):  # a selection rate is undefined where the accuracy is
         of_rate = values[:, 1 + _CLASS_RATES.index(rate) :: len(_CLASS_RATES)]
-        warn_undefined("group_rates", table, rate, of_rate, table.classes, least=0, stacklevel=4)
+        warn_undefined("group_rates", table, rate, of_rate, table.classes, least=0)
     trials = _all_trials(table.counts)
     ends = None
     if interval == "bootstrap":

@@ -1,7 +1,6 @@
 """PrivateSearchCV: the best of a random number of private fits, at a price that hardly grows with that number."""
 
 import math
-import warnings
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -20,8 +19,8 @@ from sklearn.utils.validation import (
 
 from skfairdp._base import SkfairdpEstimator, restored_on_failure
 from skfairdp._sklearn import HasMethods, Interval, check_sample_weight, fit_context, safe_indexing
-from skfairdp._validation import check_delta, check_epsilon
-from skfairdp.accounting import REFUSED_TABLES, REPLACE_ONE, PrivacyGuarantee
+from skfairdp._validation import check_delta, check_epsilon, check_public_rows, warn_user
+from skfairdp.dp import REFUSED_TABLES, REPLACE_ONE, PrivacyGuarantee, ReleaseMixin
 from skfairdp.mechanisms import SelectionMechanism, selection_mechanism
 from skfairdp.model_selection._private_trials import (
     Outcome,
@@ -31,7 +30,6 @@ from skfairdp.model_selection._private_trials import (
     private_step,
 )
 from skfairdp.random import RandomState, training_and_noise_streams
-from skfairdp.release import ReleaseMixin, check_public_rows, without_protection
 
 _COVERS = "the chosen estimator, its parameters and its score, and everything computed from them alone"
 _DOES_NOT_COVER = (
@@ -111,7 +109,9 @@ class PrivateSearchCV(ReleaseMixin, MetaEstimatorMixin, ClassifierMixin, Skfaird
     their index, once, so that a record is trained on in all trials or scores all of them. In the first case it acts on
     the winner through fits, from which the scores on other people's rows are computed; in the second through counts of
     right answers, which it changes by one. So fit and score of a trial each may spend the whole budget of a trial, and
-    a trial costs the larger of both, not their sum. Counts get discrete Laplace noise of the pure budget.
+    a trial costs the larger of both, not their sum. Counts get discrete Laplace noise of the pure budget. ``predict``
+    must return one value per row; a candidate that is not known to treat each record alone is called on one record at
+    a time, so that a validation row acts on its own count only.
 
     Of K trials, which are independent and alike, the best is released. K follows a truncated negative binomial
     distribution. Pure trials of epsilon cost :math:`(2 + \eta)\,\varepsilon` together [1]_ [2]_; Gaussian ones, such
@@ -151,6 +151,11 @@ class PrivateSearchCV(ReleaseMixin, MetaEstimatorMixin, ClassifierMixin, Skfaird
     >>> sorted(search.best_params_), bool(search.score(X[2500:], y[2500:]) > 0.9)
     (['n_teachers', 'student_regularization'], True)
     """
+
+    _row_wise_methods: ClassVar[dict] = {
+        "predict": ("estimator", "best_estimator_"),
+        "predict_proba": ("estimator", "best_estimator_"),
+    }
 
     _parameter_constraints: ClassVar[dict] = {
         "estimator": [HasMethods(["fit", "predict"])],
@@ -228,7 +233,7 @@ class PrivateSearchCV(ReleaseMixin, MetaEstimatorMixin, ClassifierMixin, Skfaird
         with restored_on_failure(self):
             best = self._fit(X, y, public, public_validation, sensitive_features, sample_weight)
         for said in best.warnings:  # those of the losers would tell how many there were
-            warnings.warn(str(said.message), said.category, stacklevel=3)
+            warn_user(str(said.message), said.category)
         return self
 
     def _fit(
@@ -247,7 +252,7 @@ class PrivateSearchCV(ReleaseMixin, MetaEstimatorMixin, ClassifierMixin, Skfaird
             self._refuse_unused("public_validation", "validation_fraction")
         rows, labels = self._read_rows(X, y, at_least=2 if public_validation is None else 1)
         if public is not None:
-            check_public_rows(self, X, public)  # the estimator only sees a part of X
+            check_public_rows(X, public)  # the estimator only sees a part of X
         by_row = {"sensitive_features": sensitive_features}
         if sample_weight is not None:
             by_row["sample_weight"] = check_sample_weight(sample_weight, rows, dtype=np.float64)
@@ -283,14 +288,13 @@ class PrivateSearchCV(ReleaseMixin, MetaEstimatorMixin, ClassifierMixin, Skfaird
         trials.open = bool(reasons) or math.isinf(mechanism.epsilon)
         set_aside = public is None and _sets_rows_aside(self.estimator)
         guarantee = self._receipt(mechanism, rehearsed, public_validation, set_aside).with_seed(noise.identity)
-        if reasons:
-            guarantee = without_protection(guarantee, reasons)
-        score, best = self._let_out(trials, mechanism, noise, guarantee)
+        guarantee = guarantee.undone(reasons)
+        self._freeze(mechanism, noise, guarantee)
+        score, best = self._release(trials)
         # The winner's own receipt knows nothing of the search that chose it.
         private_step(best.estimator)[1].privacy_ = guarantee
         self.best_estimator_, self.best_params_ = best.estimator, best.parameters
         self.best_score_ = float(score if public_validation is not None else score / len(validation[1]))
-        self.mechanism_, self.privacy_ = mechanism, guarantee
         return best
 
     def _check_private_scoring(self) -> None:

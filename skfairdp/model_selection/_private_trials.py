@@ -13,12 +13,13 @@ from sklearn.metrics import check_scoring
 from sklearn.model_selection import ParameterGrid, ParameterSampler
 from sklearn.pipeline import Pipeline
 
+from skfairdp._row_wise import evaluate_rows
 from skfairdp._sklearn import validate_parameters
-from skfairdp.accounting import PrivacyGuarantee, ReleaseEvent, TrialBudget, compose, withheld_releases
+from skfairdp.dp import PrivacyGuarantee, ReleaseEvent, TrialBudget, compose, paying
 from skfairdp.mechanisms import discrete_laplace, laplace_scale
+from skfairdp.pipeline import pipeline_guarantee, reasons_for_infinity
 from skfairdp.postprocessing import FairPrivateClassifier
 from skfairdp.random import RandomStream
-from skfairdp.release import pipeline_guarantee, steps_that_learn_in_clear
 
 #: Names that the search sets in the private step, so that no candidate may.
 _SET_BY_THE_SEARCH = ("epsilon", "delta", "random_state")
@@ -98,11 +99,11 @@ def check_candidates(estimator: Any, distributions: Any, prefix: str) -> list[st
                 raise TypeError(f"param_distributions[{name!r}] must be a list or a distribution; got {values!r}.")
             if not hasattr(values, "rvs") and len(values) == 0:
                 raise ValueError(f"param_distributions[{name!r}] holds no candidates: give at least one value.")
-    reasons = steps_that_learn_in_clear(estimator)
+    reasons = reasons_for_infinity(estimator, "fitted")
     for candidate in _first_candidates(groups):
         model = with_parameters(estimator, candidate)
         validate_parameters(model)
-        reasons += steps_that_learn_in_clear(model)
+        reasons += reasons_for_infinity(model, "fitted")
     return list(dict.fromkeys(reasons))
 
 
@@ -221,7 +222,7 @@ class Trials:
 
         model = self._model(self._draw(stream), stream, gaussian=False)
         try:
-            with warnings.catch_warnings(), withheld_releases(receive):
+            with warnings.catch_warnings(), paying(receive):
                 warnings.simplefilter("ignore")
                 model.fit(*self.training, **self.fit_parameters)
         except _Rehearsed:
@@ -266,10 +267,10 @@ class Trials:
             received.append(guarantee)
             self._check_spent(compose(received))
 
-        with withheld_releases(receive):
+        with paying(receive):
             model.fit(*self.training, **self.fit_parameters)
         if not self.open:
-            self._check_spent(pipeline_guarantee(model))
+            self._check_spent(pipeline_guarantee(model, rows="fitted"))
         return model
 
     def _check_spent(self, spent: PrivacyGuarantee) -> None:
@@ -285,11 +286,18 @@ class Trials:
     def _score(self, fitted: Any, stream: RandomStream) -> Any:
         """Score a fitted candidate: a noisy count of right answers on private rows, anything on public ones."""
         rows, labels = self.validation
-        with withheld_releases(lambda guarantee: None):  # answers stay here, and only their count leaves
+        with paying(lambda guarantee: None):  # answers stay here, and only their count leaves
             if self.scoring is not None:
                 score = float(check_scoring(fitted, self.scoring)(fitted, rows, labels))
                 return -math.inf if math.isnan(score) else score
-            right = int(np.count_nonzero(np.asarray(fitted.predict(rows)) == labels))
+            # One record must change the count by one at most: it may reach no other prediction, and no second one.
+            predicted = np.asarray(evaluate_rows(fitted, "predict", rows))
+            if predicted.shape != labels.shape:
+                raise ValueError(
+                    f"estimator: predict of {type(fitted).__name__} must return one label per record; it returned "
+                    f"shape {predicted.shape} for {len(labels)} records."
+                )
+            right = int(np.count_nonzero(predicted == labels))
         if math.isinf(self.budget.epsilon):
             return right
         scale = laplace_scale(1.0, min(self.budget.epsilon, _MOST_SCORE_EPSILON), 1)

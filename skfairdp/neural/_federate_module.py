@@ -8,7 +8,7 @@ noise than the one that is drawn.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -35,6 +35,8 @@ class OpenChannel(nn.Module):
     >>> OpenChannel()(torch.ones(1, 2))
     tensor([[1., 1.]])
     """
+
+    _row_wise_methods: ClassVar[dict] = {"forward": (), "values": ()}
 
     discrete = False
 
@@ -75,6 +77,8 @@ class LaplaceChannel(nn.Module):
     >>> LaplaceChannel(laplace_mechanism(8.0, "l1", 4))(torch.ones(3, 4)).shape
     torch.Size([3, 4])
     """
+
+    _row_wise_methods: ClassVar[dict] = {"forward": (), "values": ()}
 
     discrete = False
 
@@ -147,6 +151,8 @@ class CodeChannel(nn.Module):
     >>> channel(torch.tensor([[3.0, -3.0]])).detach().numpy().round(2)  # 3 to 1, as the epsilon of ln 3 allows
     array([[0.75, 0.25]], dtype=float32)
     """
+
+    _row_wise_methods: ClassVar[dict] = {"forward": (), "values": ()}
 
     discrete = True
 

@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -121,6 +121,8 @@ class BagOfEmbeddings(nn.Module):
     >>> BagOfEmbeddings(n_words=100, embedding_size=8)(torch.tensor([[5, 7, 0], [0, 0, 0]])).shape
     torch.Size([2, 8])
     """
+
+    _row_wise_methods: ClassVar[dict] = {"forward": ()}
 
     def __init__(
         self,

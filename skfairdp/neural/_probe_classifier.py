@@ -123,6 +123,8 @@ class ProbeClassifier(ClassifierMixin, SkfairdpEstimator):
     True
     """
 
+    _row_wise_methods: ClassVar[dict] = {"predict": (), "predict_proba": ()}
+
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "hidden_size": [Interval(Integral, 1, None, closed="left")],
         "n_members": [Interval(Integral, 2, None, closed="left")],

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -209,6 +209,8 @@ class TabularEncoder(nn.Module):
     >>> TabularEncoder(statistics, (16,), n_outputs=2)(torch.from_numpy(x)).shape
     torch.Size([300, 2])
     """
+
+    _row_wise_methods: ClassVar[dict] = {"forward": ()}
 
     mean: torch.Tensor
     unit: torch.Tensor

@@ -1,8 +1,9 @@
 """Pretrained transformers as encoders: the only file that imports transformers, and only when one is loaded.
 
-Documents of equal length are encoded together when nothing is trained, so that none is padded: padding changes the last
-digits of a row, and a record could then be seen, however faintly, in the encodings of others. In training, the rows of
-a batch are padded to the longest of them and the mask keeps padding out.
+Documents of equal length are encoded together when nothing is trained, in batches of one fixed size: padding to the
+longest document, or a batch of another size, may change the last digits of a row, and a record could then be seen,
+however faintly, in the encodings of others. In training, the rows of a batch are padded to the longest of them and the
+mask keeps padding out.
 """
 
 import copy
@@ -10,7 +11,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -164,6 +165,8 @@ class TransformerNetwork(nn.Module):
     torch.Size([2, 5])
     """
 
+    _row_wise_methods: ClassVar[dict] = {"forward": ()}
+
     def __init__(
         self,
         transformer: nn.Module,
@@ -205,16 +208,15 @@ class TransformerNetwork(nn.Module):
         return self._pool(ids[:, :longest])
 
     def _by_length(self, ids: torch.Tensor, tell: Callable[[int], Any] = lambda n_rows: None) -> torch.Tensor:
-        """Encode documents of equal length together, so that nothing but its own tokens enters the sums of a row.
-
-        Products of several rows agree to the last bit with those of one row alone on one thread. With more, a library
-        may cut a small product in another way than a large one.
-        """
+        """Encode documents of equal length together, so that nothing but its own tokens enters the sums of a row."""
         lengths, parts, places = _lengths(ids), [], []
         with limit_threads(1) if ids.device.type == "cpu" else nullcontext():
             for length in lengths.unique().tolist():
                 for rows in torch.nonzero(lengths == length)[:, 0].split(self.batch_size):
-                    parts.append(self._pool(ids[rows, : max(length, 1)]))
+                    # Always batch_size documents, the first one repeated: sums are then cut up in the same way, however
+                    # many other documents are of this length.
+                    filled = torch.cat([rows, rows[:1].expand(self.batch_size - len(rows))])
+                    parts.append(self._pool(ids[filled, : max(length, 1)])[: len(rows)])
                     places.append(rows)
                     tell(len(rows))
         if not parts:

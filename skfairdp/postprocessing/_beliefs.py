@@ -14,6 +14,7 @@ from joblib import delayed
 from sklearn.utils.validation import has_fit_parameter
 
 from skfairdp._parallel import parallel_results
+from skfairdp._row_wise import evaluate_rows
 from skfairdp._sklearn import safe_indexing
 from skfairdp.random import clone_with_seed
 
@@ -133,9 +134,18 @@ class BeliefModel:
         part = rows if len(kept) == len(groups) else rows.take(kept)
         return _fitted(self.group_model, part.X, groups[kept], part.weight, seed)
 
-    def believe(self, X: Any) -> Beliefs:
-        """Compute the beliefs about rows."""
-        found = Beliefs(_aligned(self.class_model_, X, self.labels_), {})
+    def believe(self, X: Any, *, row_wise: bool = True) -> Beliefs:
+        """Compute the beliefs about rows.
+
+        Parameters
+        ----------
+        X : any table
+            Rows.
+        row_wise : bool, default=True
+            Call every model on the whole batch. Otherwise a model that is not known to treat each record alone is
+            called on one record at a time.
+        """
+        found = Beliefs(_aligned(self.class_model_, X, self.labels_, row_wise), {})
         n = len(found.classes)
         for c in self.conditions:
             columns = []
@@ -144,7 +154,7 @@ class BeliefModel:
                 if isinstance(model, np.ndarray):  # at most one group can be told
                     columns.append(np.tile(np.isin(np.arange(n_groups), model).astype(float), (n, 1)))
                 else:
-                    columns.append(_aligned(model, X, np.arange(n_groups)))
+                    columns.append(_aligned(model, X, np.arange(n_groups), row_wise))
             found.groups[c] = np.hstack(columns)
         return found
 
@@ -198,12 +208,12 @@ def _fitted(estimator: Any, X: Any, y: np.ndarray, weight: np.ndarray | None, se
     return model.fit(X, y, sample_weight=weight)
 
 
-def _aligned(model: Any, X: Any, labels: np.ndarray) -> np.ndarray:
+def _aligned(model: Any, X: Any, labels: np.ndarray, row_wise: bool) -> np.ndarray:
     """Return probabilities with one column per label, in their order; 0 for labels that the model has not seen."""
     name, classes = type(model).__name__, getattr(model, "classes_", None)
     if classes is None or not np.isin(classes, labels).all():
         raise ValueError(f"{name} must have the classes that it was trained with as classes_; it has {classes!r}.")
-    found = np.asarray(model.predict_proba(X), dtype=float)
+    found = np.asarray(evaluate_rows(model, "predict_proba", X, row_wise=row_wise), dtype=float)
     if found.ndim != 2 or found.shape[1] != len(classes):
         raise ValueError(
             f"predict_proba of {name} must give a column for each of {len(classes)} classes; got shape {found.shape}."

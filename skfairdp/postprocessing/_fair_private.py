@@ -20,24 +20,26 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
 from skfairdp._base import SkfairdpEstimator, restored_on_failure
-from skfairdp._sklearn import HasMethods, Interval, StrOptions, check_sample_weight, fit_context, safe_indexing
-from skfairdp._validation import check_epsilon, check_number, check_sensitive_features
-from skfairdp.accounting import PrivacyGuarantee
+from skfairdp._sklearn import HasMethods, Interval, StrOptions, check_sample_weight, fit_context
+from skfairdp._validation import check_epsilon, check_number, check_sensitive_features, warn_user
+from skfairdp.dp import PrivacyGuarantee, ReleaseMixin
 from skfairdp.exceptions import MissingSensitiveFeaturesWarning, SmallGroupWarning
 from skfairdp.postprocessing._beliefs import LEAST_ROWS, BeliefModel, TrainingRows, cross_fit
 from skfairdp.postprocessing._fair_multipliers import FAIRNESS, adjustments, conditions_of, rates_of
 from skfairdp.postprocessing._tradeoff_curve import Groups, TradeoffCurve, choose_point
 from skfairdp.random import RandomState, training_and_noise_streams
-from skfairdp.release import ReleaseMixin, find_mixed_rows, steps_that_mix_rows, without_protection
 
 _COVERS = "the released answer and everything computed from it alone"
 _DOES_NOT_COVER = (
     "a second release of the same record: two calls cost twice",
     "an error that the estimator raises about a record: it tells that the record has a value which is refused",
     "the training rows: the inner models and the multipliers have learned from them without noise",
-    "a model that lets records show through others: it was tried on training rows, and changing one record left the "
-    "others as they were",
 )
+_CARELESS = (
+    "Models that hide what they have seen in globals or files: a model that is not known to treat each record alone is "
+    "called on one record at a time, which protects from carelessness only."
+)
+_VOUCHED = "Models whose output for one record depends on other records: row_wise=True states that there are none."
 _GAP_NAMES = {
     "equal_opportunity": "tpr_gap",
     "equalized_odds": "equalized_odds_gap",
@@ -79,6 +81,9 @@ class FairPrivateClassifier(ReleaseMixin, MetaEstimatorMixin, ClassifierMixin, S
         What learns the groups of a class; None takes ``estimator``, or boosted trees with ``cv="prefit"``.
     pos_label : label or None, default=None
         The class whose rates are compared; None is the larger of two, and all of more.
+    row_wise : bool, default=False
+        State that the models treat each record alone. Otherwise a model that is not known to do so (see
+        :func:`~skfairdp.pipeline.pipeline_guarantee`) is called on one record at a time, which is slow.
     n_jobs : int or None, default=None
         Folds that are trained at the same time.
     random_state : int, Generator, RandomState or None, default=None
@@ -162,6 +167,10 @@ class FairPrivateClassifier(ReleaseMixin, MetaEstimatorMixin, ClassifierMixin, S
     True
     """
 
+    _row_wise_methods: ClassVar[dict] = {
+        "predict": ("estimator", "group_estimator", "_model.class_model_", "_model.group_models_")
+    }
+
     _parameter_constraints: ClassVar[dict] = {
         "estimator": [HasMethods(["fit", "predict_proba"]), None],
         "epsilon": [Interval(Real, 0, None, closed="right")],
@@ -171,6 +180,7 @@ class FairPrivateClassifier(ReleaseMixin, MetaEstimatorMixin, ClassifierMixin, S
         "cv": ["cv_object", StrOptions({"prefit"})],
         "group_estimator": [HasMethods(["fit", "predict_proba"]), None],
         "pos_label": "no_validation",
+        "row_wise": ["boolean"],
         "n_jobs": [Integral, None],
         "random_state": "no_validation",
     }
@@ -186,6 +196,7 @@ class FairPrivateClassifier(ReleaseMixin, MetaEstimatorMixin, ClassifierMixin, S
         cv: Any = 3,
         group_estimator: Any = None,
         pos_label: Any = None,
+        row_wise: bool = False,
         n_jobs: int | None = None,
         random_state: RandomState = None,
     ):
@@ -197,6 +208,7 @@ class FairPrivateClassifier(ReleaseMixin, MetaEstimatorMixin, ClassifierMixin, S
         self.cv = cv
         self.group_estimator = group_estimator
         self.pos_label = pos_label
+        self.row_wise = row_wise
         self.n_jobs = n_jobs
         self.random_state = random_state
 
@@ -246,7 +258,6 @@ class FairPrivateClassifier(ReleaseMixin, MetaEstimatorMixin, ClassifierMixin, S
             inner = type(model.group_model).__name__
             raise ValueError(f"group_estimator: predict_proba of {inner} gives nan or infinity.")
         self._model = model.fit(rows, training.seed())
-        self._mixing = _mixed_records(model, rows, training.generator)
         groups = Groups(rows.groups, rows.n_groups) if self._fairness else None
         self._curve = TradeoffCurve(beliefs, rows.y, groups, self._rates, weight, training.generator)
         self._prices = self._curve.prices
@@ -255,9 +266,9 @@ class FairPrivateClassifier(ReleaseMixin, MetaEstimatorMixin, ClassifierMixin, S
             labels = [f"{name}={label!r}" for name, known in names.items() for label in known]
         rate_names = pd.Index([rate.describe(rows.labels) for rate in self._rates], name="rate")
         self.multipliers_ = pd.DataFrame(self._curve.multipliers, index=rate_names, columns=labels)
-        self._stream = noise
+        self._noise = noise
         self._take_point(epsilon, self.max_gap)
-        self.training_privacy_ = _price_of_training(model)
+        self._training_privacy = _price_of_training(model)
         self._warn_of_surprises()
         return self
 
@@ -285,11 +296,10 @@ class FairPrivateClassifier(ReleaseMixin, MetaEstimatorMixin, ClassifierMixin, S
                     "fit(X, y, sensitive_features=...); in a pipeline or a search, "
                     "sklearn.set_config(enable_metadata_routing=True) and route_sensitive_features pass them on."
                 )
-            warnings.warn(
+            warn_user(
                 "FairPrivateClassifier was fitted without sensitive_features: it is as fair as its estimator. Give "
                 "fit(X, y, sensitive_features=...), or say fairness=None.",
                 MissingSensitiveFeaturesWarning,
-                stacklevel=6,
             )
         elif self.fairness is not None:
             sensitive = check_sensitive_features(sensitive_features, len(y), min_groups=2)
@@ -375,11 +385,6 @@ class FairPrivateClassifier(ReleaseMixin, MetaEstimatorMixin, ClassifierMixin, S
 
     def _take_point(self, epsilon: float, max_gap: float | None) -> None:
         """Choose a point of the curve and seal its mechanism."""
-        if math.isfinite(epsilon) and self._mixing:
-            raise ValueError(
-                f"estimator mixes records: {self._mixing}. A record could be seen through other records, and no "
-                "epsilon would hold."
-            )
         curve = self._curve
         table = curve.table(epsilon)
         strength = float(table["strength"][choose_point(table, curve.majority(), max_gap, self.relaxation)])
@@ -387,7 +392,8 @@ class FairPrivateClassifier(ReleaseMixin, MetaEstimatorMixin, ClassifierMixin, S
         self._posterior = curve.posterior(mechanism.probabilities(curve.utilities(strength)))
         self.tradeoff_, self.strength_ = self._named(table), strength
         self.epsilon_, self.max_gap_ = epsilon, max_gap
-        self._seal(mechanism, self._stream, covers=_COVERS, does_not_cover=_DOES_NOT_COVER)
+        scope = (*_DOES_NOT_COVER, _VOUCHED) if self.row_wise else (*_DOES_NOT_COVER, _CARELESS)
+        self._freeze(mechanism, self._noise, covers=_COVERS, does_not_cover=scope)
 
     def _named(self, table: pd.DataFrame) -> pd.DataFrame:
         """Give the gap its own name."""
@@ -491,38 +497,44 @@ class FairPrivateClassifier(ReleaseMixin, MetaEstimatorMixin, ClassifierMixin, S
         ]
         if few:
             shown = ", ".join(few[:8]) + (f" and {len(few) - 8} more" if len(few) > 8 else "")
-            warnings.warn(
+            warn_user(
                 f"sensitive_features: groups with few rows: {shown}. Their rates are shrunk towards what is "
                 f"believed of all groups, and left out below {LEAST_ROWS} rows: nothing is promised for them.",
                 SmallGroupWarning,
-                stacklevel=5,
             )
         gap_name = _GAP_NAMES.get(self._fairness or "", "gap")
         gap = self.tradeoff_.loc[self.tradeoff_["strength"] == self.strength_, gap_name].iloc[0]
         if self.max_gap_ is not None and not gap <= self.max_gap_:
-            warnings.warn(
+            warn_user(
                 f"max_gap={self.max_gap_:g} was not reached: the smallest {gap_name} on rows that the models have not "
                 f"seen is {gap:.3f}.",
                 ConvergenceWarning,
-                stacklevel=5,
             )
         if len(self.mechanism_.answers) == 1:
-            warnings.warn(
+            warn_user(
                 f"everybody is answered {self.mechanism_.answers[0]!r}: at epsilon={self.epsilon_:g} no mechanism is "
                 "more accurate. Raise epsilon, or give features that tell more.",
                 ConvergenceWarning,
-                stacklevel=5,
             )
 
     # -- answers ------------------------------------------------------------------------------------------------------
 
-    def _values_to_release(self, X: Any) -> np.ndarray:
-        beliefs = self._model.believe(self._as_estimator_likes(X, reset=False))
+    def _values(self, X: Any) -> np.ndarray:
+        check_is_fitted(self)
+        # Without noise there is no guarantee per record that other records could break.
+        row_wise = self.row_wise or math.isinf(self.epsilon_)
+        beliefs = self._model.believe(self._as_estimator_likes(X, reset=False), row_wise=row_wise)
         taken = adjustments(beliefs, self._rates, self._prices)
         return self.mechanism_.shares(beliefs.classes - self.strength_ * taken)
 
-    def _learned_in_clear(self) -> str | None:
+    def _learned_without_noise(self) -> str:
         return "its inner models and multipliers"
+
+    @property
+    def training_privacy_(self) -> PrivacyGuarantee:
+        """What the training rows pay, which is another question than what an answer costs."""
+        check_is_fitted(self)
+        return self._training_privacy
 
     def predict(self, X: Any) -> np.ndarray:
         """Answer each record once. One release of each record.
@@ -536,7 +548,7 @@ class FairPrivateClassifier(ReleaseMixin, MetaEstimatorMixin, ClassifierMixin, S
         -------
         ndarray of shape (n_samples,)
         """
-        answers = self._release(X)
+        answers = self._release(self._values(X))
         return self.classes_[answers]
 
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -552,7 +564,7 @@ class FairPrivateClassifier(ReleaseMixin, MetaEstimatorMixin, ClassifierMixin, S
         ndarray of shape (n_samples, n_classes)
             At most as many different rows as there are answers.
         """
-        answers = self._release(X)
+        answers = self._release(self._values(X))
         return self._posterior[answers]
 
     def __getstate__(self) -> dict[str, Any]:
@@ -585,42 +597,6 @@ def _positive_class(labels: np.ndarray, pos_label: Any) -> int | None:
     return int(found[0])
 
 
-def _mixed_records(model: BeliefModel, rows: TrainingRows, generator: np.random.Generator) -> str:
-    """Say how a record could be seen in the beliefs about others; empty if no way was found.
-
-    Steps of pipelines are tried by themselves, on made-up rows. All models together are tried on training rows, half of
-    them with missing values if there are any, because that is where functions look at other rows.
-    """
-    for inner in (model.class_model_, *model.group_models_.values()):
-        if reasons := [] if isinstance(inner, np.ndarray) else steps_that_mix_rows(inner):
-            return reasons[0]
-
-    def believe(numbers: list[int]) -> np.ndarray:
-        beliefs = model.believe(safe_indexing(rows.X, numbers))
-        return np.hstack([beliefs.classes, *beliefs.groups.values()])
-
-    with_gaps = _rows_with_gaps(rows.X)
-
-    def draw(n: int) -> list[int]:
-        drawn = generator.integers(len(rows), size=n)
-        if len(with_gaps):
-            drawn = np.where(generator.random(n) < 0.5, generator.choice(with_gaps, n), drawn)
-        return drawn.tolist()
-
-    size = find_mixed_rows(believe, draw, (3, 67, 500))
-    if size is None:
-        return ""
-    return f"changing one of {size} changed what it believes about the others (or it draws at random)"
-
-
-def _rows_with_gaps(X: Any) -> np.ndarray:
-    """Return the numbers of rows with a missing value, as far as that can be seen."""
-    if sparse.issparse(X) or _are_documents(X):
-        return np.empty(0, dtype=int)
-    frame = X.to_pandas() if hasattr(X, "to_pandas") else pd.DataFrame(X)
-    return np.flatnonzero(frame.isna().any(axis=1).to_numpy())
-
-
 def _refuse_text_columns(X: Any) -> None:
     """Refuse columns of text, which the default trees do not take, and say what to do."""
     frame = X.head(1).to_pandas() if hasattr(X, "to_pandas") else X.head(1)
@@ -641,7 +617,7 @@ def _price_of_training(model: BeliefModel) -> PrivacyGuarantee:
         reason = "anything: the models have learned from the training rows without noise"
         return PrivacyGuarantee(math.inf, mechanism="none", does_not_cover=(reason,))
     if not model.prefit:
-        return without_protection(inner.privacy_, [f"FairPrivateClassifier was fitted on the same rows ({_LEARNED})"])
+        return inner.privacy_.undone([f"FairPrivateClassifier was fitted on the same rows ({_LEARNED})"])
     scope = tuple(
         dict.fromkeys((*inner.privacy_.does_not_cover, f"the calibration rows, which must be public: {_LEARNED}"))
     )

@@ -91,6 +91,8 @@ class INLPEraser(Eraser):
     (True, True)
     """
 
+    _row_wise_methods: ClassVar[dict] = {"transform": ()}
+
     _parameter_constraints: ClassVar[dict] = {
         "n_iterations": [Interval(Integral, 1, None, closed="left")],
         "estimator": [HasMethods(["fit"]), None],

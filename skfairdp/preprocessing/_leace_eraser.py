@@ -77,6 +77,8 @@ class LEACEEraser(Eraser):
     True
     """
 
+    _row_wise_methods: ClassVar[dict] = {"transform": ()}
+
     _parameter_constraints: ClassVar[dict] = {"tol": [Interval(Real, 0, None, closed="left")]}
 
     _moments: GroupMoments

@@ -1,7 +1,6 @@
 """Fixed-point bits with randomised response, and an epsilon that is the sum over all of them."""
 
 import math
-import warnings
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -12,8 +11,8 @@ from sklearn.utils.validation import FLOAT_DTYPES, check_is_fitted, validate_dat
 
 from skfairdp._base import SkfairdpEstimator, dense
 from skfairdp._sklearn import Interval, StrOptions, check_feature_names_in, fit_context
-from skfairdp._validation import check_epsilon
-from skfairdp.accounting import ONE_RELEASE, REFUSED_TABLES, TRAINING_DATA
+from skfairdp._validation import check_epsilon, warn_user
+from skfairdp.dp import ONE_RELEASE, REFUSED_TABLES, TRAINING_DATA, ReleaseMixin
 from skfairdp.exceptions import OverclaimedPrivacyWarning
 from skfairdp.mechanisms import (
     BLOCK_BITS,
@@ -33,12 +32,11 @@ from skfairdp.mechanisms import (
 )
 from skfairdp.preprocessing._scalers import read_pair
 from skfairdp.random import noise_stream
-from skfairdp.release import ReleaseTransformerMixin
 
 _STATISTICS = "the rows given to fit, whose mean and scale shape every bit (give standardize public ones instead)"
 
 
-class OMEEncoder(ReleaseTransformerMixin, TransformerMixin, SkfairdpEstimator):
+class OMEEncoder(ReleaseMixin, TransformerMixin, SkfairdpEstimator):
     """Private fixed-point bits: optimised multiple encoding, and related protocols.
 
     Each feature is standardised and written as a sign, integer bits and fraction bits;
@@ -131,6 +129,8 @@ class OMEEncoder(ReleaseTransformerMixin, TransformerMixin, SkfairdpEstimator):
     True
     """
 
+    _row_wise_methods: ClassVar[dict] = {"transform": ()}
+
     _parameter_constraints: ClassVar[dict] = {
         "epsilon": [Real],
         "n_integer_bits": [Interval(Integral, 0, None, closed="left")],
@@ -207,7 +207,7 @@ class OMEEncoder(ReleaseTransformerMixin, TransformerMixin, SkfairdpEstimator):
         self.bit_epsilon_ = np.full(size, np.inf) if bit_mechanism is None else bit_mechanism.bit_epsilon
         self.keep_probability_ = np.ones(size) if bit_mechanism is None else bit_mechanism.p
         self.flip_probability_ = np.zeros(size) if bit_mechanism is None else bit_mechanism.q
-        self._seal(
+        self._freeze(
             mechanism,
             stream,
             covers="the released bits and everything computed from them alone",
@@ -228,13 +228,32 @@ class OMEEncoder(ReleaseTransformerMixin, TransformerMixin, SkfairdpEstimator):
         bits : ndarray of int8 of shape (n_samples, n_features * n_bits)
             Dense, because random bits are. Zeros and ones; signed, so that differences of bits do not wrap round.
         """
-        return self._release(X)
+        return self._release(self._values(X))
 
-    def _values_to_release(self, X):
+    def fit_transform(self, X, y=None):
+        """Fit, then release the same rows at the price of rows that ``fit`` was given.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows.
+        y : None
+            Not used.
+
+        Returns
+        -------
+        bits : ndarray of int8 of shape (n_samples, n_features * n_bits)
+            The noisy bits.
+        """
+        values = self.fit(X)._values(X)
+        return self._release(values, self.training_privacy_)
+
+    def _values(self, X):
+        check_is_fitted(self)
         # The array is smaller than the bits that it becomes.
         return dense(validate_data(self, X, dtype=FLOAT_DTYPES, accept_sparse="csr", reset=False))
 
-    def _learned_in_clear(self):
+    def _learned_without_noise(self):
         learned = getattr(self, "_learned", self.standardize is True)  # asked of steps that are not fitted yet, too
         return "mean and scale of every column; give standardize public ones" if learned else None
 
@@ -336,11 +355,10 @@ class OMEEncoder(ReleaseTransformerMixin, TransformerMixin, SkfairdpEstimator):
     def _warn_of_overclaiming(self, claimed: float) -> None:
         exact = self.privacy_.epsilon
         if self.calibration == "published" and exact > claimed * (1 + 1e-9):
-            warnings.warn(
+            warn_user(
                 f"The published rates of protocol={self.protocol!r} claim epsilon={claimed:.6g}; the exact epsilon of "
                 f"{len(self.bit_epsilon_)} bits is {exact:.6g}. calibration='exact' keeps the epsilon it is given.",
                 OverclaimedPrivacyWarning,
-                stacklevel=4,
             )
 
     def _shrinks(self) -> bool:

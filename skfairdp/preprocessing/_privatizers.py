@@ -1,6 +1,5 @@
 """LaplacePrivatizer and GaussianPrivatizer: normalise each row, add noise to every entry."""
 
-import warnings
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -8,19 +7,19 @@ import numpy as np
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from skfairdp._base import SkfairdpEstimator
+from skfairdp._base import SkfairdpEstimator, restored_on_failure
 from skfairdp._sklearn import StrOptions, fit_context
-from skfairdp._validation import check_epsilon
-from skfairdp.accounting import ONE_RELEASE, REFUSED_TABLES, TRAINING_DATA
+from skfairdp._validation import check_epsilon, warn_user
+from skfairdp.dp import ONE_RELEASE, REFUSED_TABLES, TRAINING_DATA, ReleaseMixin
 from skfairdp.exceptions import OverclaimedPrivacyWarning
-from skfairdp.mechanisms import GaussianMechanism, LaplaceMechanism, gaussian_mechanism, laplace_mechanism
+from skfairdp.mechanisms import gaussian_mechanism, laplace_mechanism
 from skfairdp.random import noise_stream
-from skfairdp.release import ReleaseTransformerMixin
 
 _DTYPES = (np.float64, np.float32)
+_DOES_NOT_COVER = (ONE_RELEASE, TRAINING_DATA, REFUSED_TABLES)
 
 
-class RowPrivatizer(ReleaseTransformerMixin, OneToOneFeatureMixin, TransformerMixin, SkfairdpEstimator):
+class RowPrivatizer(ReleaseMixin, OneToOneFeatureMixin, TransformerMixin, SkfairdpEstimator):
     """Base of transformers that normalise each row and add noise to every entry."""
 
     radius: float
@@ -42,7 +41,8 @@ class RowPrivatizer(ReleaseTransformerMixin, OneToOneFeatureMixin, TransformerMi
         ndarray of shape (n_samples, n_features)
             Dense, because noise is.
         """
-        return self._release(X)
+        values = self._values(X)
+        return self._release(values).astype(values.dtype, copy=False)
 
     def log_likelihood_ratio(self, y: Any, x: Any, x_prime: Any) -> np.ndarray:
         """Compute ``log p(y | x) - log p(y | x_prime)``, the score that an auditor separates two records by.
@@ -70,23 +70,9 @@ class RowPrivatizer(ReleaseTransformerMixin, OneToOneFeatureMixin, TransformerMi
                 )
         return self.mechanism_.log_likelihood_ratio(y, *rows)
 
-    def _width_and_radius(self, X: Any) -> tuple[int, float]:
-        """Check X and count its columns, check the radius, and remember nothing: what follows in fit may still fail."""
-        rows = check_array(X, dtype=_DTYPES, accept_sparse="csr", estimator=self, input_name="X")
-        return rows.shape[1], check_epsilon(self.radius, name="radius", allow_inf=False)
-
-    def _finish(self, X: Any, mechanism: LaplaceMechanism | GaussianMechanism) -> None:
-        """Keep what was fitted, once nothing can fail any more."""
-        stream = noise_stream(self.random_state)
-        validate_data(self, X, skip_check_array=True)  # number and names of the features
-        self.sensitivity_, self.noise_scale_ = mechanism.sensitivity, mechanism.noise_scale
-        self._seal(mechanism, stream, does_not_cover=(ONE_RELEASE, TRAINING_DATA, REFUSED_TABLES))
-
-    def _values_to_release(self, X: Any) -> Any:
+    def _values(self, X: Any) -> Any:
+        check_is_fitted(self)
         return validate_data(self, X, dtype=_DTYPES, accept_sparse="csr", reset=False)
-
-    def _hand_out(self, released: np.ndarray, values: Any) -> np.ndarray:
-        return released.astype(values.dtype, copy=False)
 
     def _rows(self, rows: Any, name: str) -> np.ndarray:
         rows = check_array(np.atleast_2d(np.asarray(rows, dtype=np.float64)), input_name=name)
@@ -154,7 +140,7 @@ class LaplacePrivatizer(RowPrivatizer):
     **Privacy.** One release is pure epsilon-DP for any two rows (local differential privacy, record level), and so is
     everything computed from it. Releasing a row twice costs twice. Nothing is learned from the rows in ``fit``;
     whatever was learned before (a scaler, an encoder) is not covered, nor are running time and the number of rows;
-    :func:`~skfairdp.release.pipeline_guarantee` says what a whole pipeline costs.
+    :func:`~skfairdp.pipeline.pipeline_guarantee` says what a whole pipeline costs.
     Rows without a direction (all zeros, or constant under ``"minmax"``) become the zero vector and are covered as well.
     The noise is drawn in integers and exact, so that floating-point rounding tells nothing about the rows [3]_. Rows
     are rounded to the integer grid without bias, and the rounding is part of the proof; for ``"l2"`` it costs up to
@@ -182,6 +168,8 @@ class LaplacePrivatizer(RowPrivatizer):
     >>> round(privatizer.noise_scale_, 6)
     0.25
     """
+
+    _row_wise_methods: ClassVar[dict] = {"transform": ()}
 
     _parameter_constraints: ClassVar[dict] = {
         "epsilon": [Real],
@@ -222,16 +210,21 @@ class LaplacePrivatizer(RowPrivatizer):
         LaplacePrivatizer
             This object.
         """
-        d, radius = self._width_and_radius(X)
-        mechanism = laplace_mechanism(self.epsilon, self.norm, d, clip_norm=radius, calibration=self.calibration)
-        self._finish(X, mechanism)
+        with restored_on_failure(self):
+            n_features = validate_data(self, X, dtype=_DTYPES, accept_sparse="csr").shape[1]
+            radius = check_epsilon(self.radius, name="radius", allow_inf=False)
+            mechanism = laplace_mechanism(
+                self.epsilon, self.norm, n_features, clip_norm=radius, calibration=self.calibration
+            )
+            self.sensitivity_, self.noise_scale_ = mechanism.sensitivity, mechanism.noise_scale
+            self._freeze(mechanism, noise_stream(self.random_state), does_not_cover=_DOES_NOT_COVER)
+
         if mechanism.published_epsilon is not None:
-            warnings.warn(
+            warn_user(
                 f"calibration='published' with norm={self.norm!r} claims epsilon={mechanism.published_epsilon:g}, but "
-                f"its exact worst case over {d} features is epsilon={mechanism.epsilon:.6g}. Use calibration='exact' "
-                "for noise that keeps the claim.",
+                f"its exact worst case over {n_features} features is epsilon={mechanism.epsilon:.6g}. Use "
+                "calibration='exact' for noise that keeps the claim.",
                 OverclaimedPrivacyWarning,
-                stacklevel=2,
             )
         return self
 
@@ -296,6 +289,8 @@ class GaussianPrivatizer(RowPrivatizer):
     1.2
     """
 
+    _row_wise_methods: ClassVar[dict] = {"transform": ()}
+
     _parameter_constraints: ClassVar[dict] = {
         "epsilon": [Real],
         "delta": [Real],
@@ -325,6 +320,10 @@ class GaussianPrivatizer(RowPrivatizer):
         GaussianPrivatizer
             This object.
         """
-        d, radius = self._width_and_radius(X)
-        self._finish(X, gaussian_mechanism(self.epsilon, self.delta, d, clip_norm=radius))
+        with restored_on_failure(self):
+            n_features = validate_data(self, X, dtype=_DTYPES, accept_sparse="csr").shape[1]
+            radius = check_epsilon(self.radius, name="radius", allow_inf=False)
+            mechanism = gaussian_mechanism(self.epsilon, self.delta, n_features, clip_norm=radius)
+            self.sensitivity_, self.noise_scale_ = mechanism.sensitivity, mechanism.noise_scale
+            self._freeze(mechanism, noise_stream(self.random_state), does_not_cover=_DOES_NOT_COVER)
         return self

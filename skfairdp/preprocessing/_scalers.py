@@ -4,15 +4,15 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import OneToOneFeatureMixin, TransformerMixin, clone
+from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from skfairdp._base import SkfairdpEstimator, dense
+from skfairdp._base import SkfairdpEstimator, dense, restored_on_failure
 from skfairdp._sklearn import fit_context
-from skfairdp.accounting import ONE_RELEASE, REFUSED_TABLES
+from skfairdp._validation import check_public_rows
+from skfairdp.dp import ONE_RELEASE, REFUSED_TABLES, ReleaseMixin
 from skfairdp.mechanisms import bounded_sums
 from skfairdp.random import noise_stream
-from skfairdp.release import ReleaseMixin, check_public_rows
 
 _BOUNDS = "the bounds, which must not have been chosen by looking at the rows"
 _TRANSFORMED = "rows that are transformed: they come out in the clear"
@@ -46,7 +46,7 @@ class _Scaler(OneToOneFeatureMixin, TransformerMixin, SkfairdpEstimator):
         values = X if self._limits is None else np.clip(X, *self._limits)
         return ((values - self.center_) / self.scale_).astype(X.dtype, copy=False)
 
-    def _learned_in_clear(self) -> None:
+    def _learned_without_noise(self) -> None:
         return None
 
     def __sklearn_tags__(self) -> Any:
@@ -80,7 +80,7 @@ class PublicScaler(_Scaler):
     See Also
     --------
     PrivateScaler : Learns mean and variance from protected rows, at a price.
-    skfairdp.release.pipeline_guarantee : What a whole pipeline costs.
+    skfairdp.pipeline.pipeline_guarantee : What a whole pipeline costs.
 
     Notes
     -----
@@ -97,6 +97,8 @@ class PublicScaler(_Scaler):
            [ 0. ,  0. ],
            [ 1. ,  1. ]])
     """
+
+    _row_wise_methods: ClassVar[dict] = {"transform": ()}
 
     _parameter_constraints: ClassVar[dict] = {"bounds": [tuple, list, dict, None]}
 
@@ -131,7 +133,7 @@ class PublicScaler(_Scaler):
                 f"X. Got bounds={self.bounds!r} and {'no' if public is None else 'some'} public rows."
             )
         if public is not None:
-            check_public_rows(self, X, public)
+            check_public_rows(X, public)
         validate_data(self, X, skip_check_array=True)
         if self.bounds is not None:
             low, high = read_bounds(self.bounds, rows.shape[1], getattr(self, "feature_names_in_", None))
@@ -179,7 +181,7 @@ class PrivateScaler(ReleaseMixin, _Scaler):
     [-1, 1], replacing a record moves the D sums by at most 2 and the D sums of squares by at most 1 each: 3 D in L1,
     in integers, so that Laplace noise of scale :math:`3 D / \varepsilon` is pure epsilon-DP. Of n rows the mean is off
     by about :math:`4 D / (\varepsilon n)`. The number of rows is not protected. What is released behind the scaler
-    costs extra: :func:`~skfairdp.release.pipeline_guarantee` adds both up.
+    costs extra: :func:`~skfairdp.pipeline.pipeline_guarantee` adds both up.
 
     Examples
     --------
@@ -191,9 +193,11 @@ class PrivateScaler(ReleaseMixin, _Scaler):
     >>> scaler.center_.round().tolist(), scaler.scale_.round().tolist()
     ([50.0, 50.0], [10.0, 10.0])
     >>> pipeline = make_pipeline(PrivateScaler(epsilon=0.5, bounds=(0, 100)), LaplacePrivatizer(epsilon=2.0)).fit(X)
-    >>> pipeline_guarantee(pipeline).epsilon
+    >>> pipeline_guarantee(pipeline, rows="fitted").epsilon
     2.5
     """
+
+    _row_wise_methods: ClassVar[dict] = {"transform": ()}
 
     _parameter_constraints: ClassVar[dict] = {
         "epsilon": [Real],
@@ -228,22 +232,20 @@ class PrivateScaler(ReleaseMixin, _Scaler):
         if self.bounds is None:
             raise ValueError("bounds are missing: give the least and largest value of every column, known beforehand.")
         low, high = read_bounds(self.bounds, rows.shape[1], getattr(X, "columns", None))
-        # Column names that scikit-learn refuses must fail before the release is paid for.
-        validate_data(clone(self), X, skip_check_array=True)
         middle, half = low / 2 + high / 2, high / 2 - low / 2
-        mechanism, stream = bounded_sums(rows.shape[1], self.epsilon), noise_stream(self.random_state)
-        guarantee = mechanism.guarantee(
-            seed=stream.identity,
-            covers="the rows given to fit, in the centre and the scale",
-            does_not_cover=(ONE_RELEASE, _TRANSFORMED, _BOUNDS, REFUSED_TABLES),
-        )
         values = np.clip((np.clip(rows, low, high) - middle) / half, -1, 1)
-        sums, squares = self._let_out(values, mechanism, stream, guarantee) / len(rows)
-        mean = np.clip(sums, -1, 1)
-        deviation = np.sqrt(np.maximum(squares - np.square(mean), _LEAST_DEVIATION**2))
-        validate_data(self, X, skip_check_array=True)
-        self._limits, self.center_, self.scale_ = (low, high), middle + half * mean, half * deviation
-        self.mechanism_, self.privacy_ = mechanism, guarantee
+        with restored_on_failure(self):
+            validate_data(self, X, skip_check_array=True)
+            self._freeze(
+                bounded_sums(rows.shape[1], self.epsilon),
+                noise_stream(self.random_state),
+                covers="the rows given to fit, in the centre and the scale",
+                does_not_cover=(ONE_RELEASE, _TRANSFORMED, _BOUNDS, REFUSED_TABLES),
+            )
+            sums, squares = self._release(values) / len(rows)
+            mean = np.clip(sums, -1, 1)
+            deviation = np.sqrt(np.maximum(squares - np.square(mean), _LEAST_DEVIATION**2))
+            self._limits, self.center_, self.scale_ = (low, high), middle + half * mean, half * deviation
         return self
 
     def __sklearn_tags__(self) -> Any:

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from skfairdp._base import SkfairdpEstimator
 from skfairdp._sklearn import Interval, fit_context
 from skfairdp._validation import check_documents
-from skfairdp.accounting import PrivacyGuarantee, ReleaseEvent, amplify_by_dropout
+from skfairdp.dp import PrivacyGuarantee, ReleaseEvent, amplify_by_dropout
 from skfairdp.mechanisms import SensitiveWords, dropout_count, mask_words
 from skfairdp.random import noise_stream
 
@@ -84,6 +84,8 @@ class WordDropout(TransformerMixin, SkfairdpEstimator):
     >>> round(WordDropout(rate=0.5).fit().amplify(PrivacyGuarantee(1.0, mechanism="laplace")).epsilon, 6)
     0.620115
     """
+
+    _row_wise_methods: ClassVar[dict] = {"transform": ()}
 
     _parameter_constraints: ClassVar[dict] = {
         "rate": [Interval(Real, 0, 1, closed="both")],
@@ -195,7 +197,7 @@ class WordDropout(TransformerMixin, SkfairdpEstimator):
             )
         return SensitiveWords(words, case_sensitive=self.case_sensitive)
 
-    def _learned_in_clear(self) -> None:
+    def _learned_without_noise(self) -> None:
         return None
 
     def __sklearn_tags__(self):

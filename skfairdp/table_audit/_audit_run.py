@@ -9,7 +9,7 @@ import pandas as pd
 from sklearn.pipeline import Pipeline
 
 from skfairdp._validation import check_sensitive_features
-from skfairdp.accounting import PrivacyGuarantee
+from skfairdp.dp import PrivacyGuarantee
 from skfairdp.model_selection import RelaxationThreshold
 from skfairdp.random import clone_with_seed
 from skfairdp.table_audit._chosen_method import choose_method, choose_reference

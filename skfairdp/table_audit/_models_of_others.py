@@ -17,10 +17,9 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skfairdp._validation import check_delta, check_epsilon
-from skfairdp.accounting import REPLACE_ONE_RECORD, PrivacyGuarantee, charge_release
+from skfairdp._validation import check_delta, check_epsilon, check_public_rows
+from skfairdp.dp import REPLACE_ONE_RECORD, ChargingMixin, PrivacyGuarantee
 from skfairdp.random import noise_stream
-from skfairdp.release import check_public_rows, price_in_program
 
 #: What the receipt of DP-SGD leaves open. Its price is not ours.
 _OPACUS_CLAIM = "whether the epsilon holds: Opacus claims it, and nobody has proved or audited it here"
@@ -190,7 +189,7 @@ class ThresholdOptimizerClassifier(ClassifierMixin, BaseEstimator):
         return self.classes_[(drawn < self.predict_proba(X)[:, 1]).astype(int)]
 
 
-class OpacusClassifier(ClassifierMixin, BaseEstimator):
+class OpacusClassifier(ChargingMixin, ClassifierMixin, BaseEstimator):
     """A small network trained by DP-SGD, by Opacus, for private rows beside public ones.
 
     Opacus's claim is about a record that is added or removed. Replacing one is both, so that (epsilon / 2, delta /
@@ -242,7 +241,7 @@ class OpacusClassifier(ClassifierMixin, BaseEstimator):
         epsilon, delta = check_epsilon(self.epsilon), check_delta(self.delta)
         if math.isinf(epsilon):
             raise ValueError("dp-sgd needs a finite epsilon; without privacy, take 'unconstrained'.")
-        check_public_rows(self, X, public)
+        check_public_rows(X, public)
         self.scaler_ = StandardScaler().fit(public)
         rows = self.scaler_.transform(X)
         self.classes_, indices = np.unique(y, return_inverse=True)
@@ -254,7 +253,7 @@ class OpacusClassifier(ClassifierMixin, BaseEstimator):
             neighbours=REPLACE_ONE_RECORD,
             does_not_cover=(_OPACUS_CLAIM, _OPACUS_NOISE, *_OPACUS_SCOPE),
         ).with_seed(stream.identity)
-        charge_release(price_in_program(self, guarantee, None), source=type(self).__name__)
+        self._charge(guarantee)
         self.layers_ = train_by_opacus(
             rows,
             indices,
@@ -271,7 +270,7 @@ class OpacusClassifier(ClassifierMixin, BaseEstimator):
         self.privacy_ = guarantee
         return self
 
-    def _learned_in_clear(self) -> None:
+    def _learned_without_noise(self) -> None:
         """Say that nothing is learned from private rows without noise."""
 
     def predict_proba(self, X: Any) -> np.ndarray:

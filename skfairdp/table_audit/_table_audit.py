@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from skfairdp import __version__
-from skfairdp.accounting import PrivacyGuarantee
+from skfairdp.dp import PrivacyGuarantee
 from skfairdp.table_audit._table_checks import TableCheck
 from skfairdp.table_audit._terminal_summary import terminal_summary
 from skfairdp.table_audit._verdict import Verdict, make_verdict

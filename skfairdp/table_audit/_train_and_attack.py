@@ -17,11 +17,11 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
 from skfairdp import exceptions
-from skfairdp.accounting import PrivacyGuarantee
+from skfairdp.dp import PrivacyGuarantee
 from skfairdp.metrics import leakage_report, online_code_length
 from skfairdp.model_selection import route_sensitive_features
+from skfairdp.pipeline import pipeline_guarantee
 from skfairdp.postprocessing import FairPrivateClassifier
-from skfairdp.release import pipeline_guarantee
 from skfairdp.table_audit._existing_decisions import positive_scores
 from skfairdp.table_audit._judged_predictions import Answers
 from skfairdp.table_audit._prepared_table import PreparedTable
@@ -113,6 +113,8 @@ class PipelineWithPublicRows(Pipeline):
     transform_input, memory, verbose
         As in scikit-learn's ``Pipeline``; ``transform_input=["public"]`` prepares the public rows for the classifier.
     """
+
+    _runs_steps_as_pipeline = True  # for pipeline_guarantee: steps are those of a Pipeline, in the same order
 
     def __init__(
         self,

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from skfairdp._validation import check_choice
-from skfairdp.accounting import PrivacyGuarantee
+from skfairdp.dp import PrivacyGuarantee
 from skfairdp.preprocessing import GaussianPrivatizer, LaplacePrivatizer
 from skfairdp.table_files._stored_tables import pyarrow_parquet
 from skfairdp.table_files._table_address import check_exists, kind_of
