@@ -2,6 +2,7 @@
 
 import math
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 
 import matplotlib
@@ -93,13 +94,23 @@ def told_the_groups(estimator):
 
 
 class RepeatingFederateClassifier(FederateClassifier):
-    def _let_out(self, values, mechanism, stream, guarantee):
-        return super()._let_out(values, mechanism, deepcopy(stream), guarantee)
+    def _release(self, values, receipt=None):
+        before = self._frozen
+        try:
+            self._frozen = replace(before, stream=deepcopy(before.stream))
+            return super()._release(values, receipt)
+        finally:
+            self._frozen = before
 
 
 class RepeatingFairPrivateClassifier(FairPrivateClassifier):
-    def _let_out(self, values, mechanism, stream, guarantee):
-        return super()._let_out(values, mechanism, deepcopy(stream), guarantee)
+    def _release(self, values, receipt=None):
+        before = self._frozen
+        try:
+            self._frozen = replace(before, stream=deepcopy(before.stream))
+            return super()._release(values, receipt)
+        finally:
+            self._frozen = before
 
 
 _REPEATING = {

@@ -265,7 +265,7 @@ def test_scaling_is_named_on_the_receipt():
     plain = FederateClassifier(**settings, encoder="mlp").fit(X, y)
     assert not any("quantiles" in line for line in plain.privacy_.does_not_cover)
     assert pipeline_guarantee(make_pipeline(clf), rows="new").epsilon == pytest.approx(8.0)
-    own = pipeline_guarantee(make_pipeline(clf))
+    own = pipeline_guarantee(make_pipeline(clf), rows="fitted")
     assert own.epsilon == math.inf
     assert "statistics of its columns" in own.mechanism
 

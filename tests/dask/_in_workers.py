@@ -2,6 +2,7 @@
 
 import os
 import signal
+from typing import ClassVar
 
 from sklearn.tree import DecisionTreeClassifier
 
@@ -31,6 +32,8 @@ class DyingPrivatizer(LaplacePrivatizer):
 
 class RepeatingPrivatizer(LaplacePrivatizer):
     """The planted fault: every partition starts from the same seed."""
+
+    _row_wise_methods: ClassVar[dict] = {"transform": ()}
 
     def transform(self, X):
         return LaplacePrivatizer(self.epsilon, random_state=0).fit(X).transform(X)

@@ -4,6 +4,7 @@ import json
 import os
 import threading
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -15,7 +16,7 @@ from skfairdp import FairPrivateClassifier, LaplacePrivatizer, PATEClassifier, P
 from skfairdp.dask import _written_once, release_to_parquet
 from skfairdp.dask._written_once import METADATA_KEY, PartitionContent, ReleasePlan, check_partition, write_partition
 from skfairdp.exceptions import BudgetExceededError
-from skfairdp.release import price_of_new_rows
+from skfairdp.pipeline import price_of_new_rows
 from tests.dask import _in_workers
 
 dask = pytest.importorskip("dask")
@@ -51,6 +52,8 @@ def bytes_of(folder):
 
 class Interrupted(LaplacePrivatizer):
     """Fails after some partitions."""
+
+    _row_wise_methods: ClassVar[dict] = {"transform": ()}
 
     left = 2
 
@@ -223,6 +226,8 @@ def test_an_interrupted_release_is_resumed_at_no_cost(rows, tmp_path):
 
 class RefittedMeanwhile(LaplacePrivatizer):
     """Becomes dearer with its third partition, as if another thread had fitted it again."""
+
+    _row_wise_methods: ClassVar[dict] = {"transform": ()}
 
     parts = 0
 

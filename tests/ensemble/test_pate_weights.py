@@ -49,6 +49,26 @@ def test_equal_weights_change_nothing(estimator):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_weights_are_passed_whatever_their_values():
+    """One weight that becomes 1.1 must not decide how the other teachers are trained."""
+    given = []
+
+    class Noting(LogisticRegression):
+        def fit(self, X, y, sample_weight=None):
+            given.append(sample_weight)
+            return super().fit(X, y, sample_weight)
+
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    y = (X[:, 0] > 0).astype(int)
+    model = PATEClassifier(Noting(), n_teachers=4, epsilon=8.0)
+    for weight, passed in ((np.ones(60), True), (np.r_[1.1, np.ones(59)], True), (None, False)):
+        given.clear()
+        model.fit(X, y, public=X + 0.5, sample_weight=weight)
+        assert len(given) >= 4
+        assert all((one is not None) == passed for one in given)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("class_weight", [None, "balanced", {0: 1.0, 1: 5.0}])
 @TEACHERS
 def test_replacing_a_weighted_record_changes_one_vote(estimator, class_weight):
@@ -81,7 +101,7 @@ def test_balanced_parts_have_equal_classes():
     y, weight = np.array([0, 0, 0, 1, 2, 2]), np.array([1.0, 2.0, 0.0, 1.0, 4.0, 1.0])
     found = weigh_rows(y, [np.array([0, 1, 2, 3]), np.array([4, 5])], weight, "balanced")
     np.testing.assert_allclose(found, [2 / 3, 4 / 3, 0, 2, 4, 1])
-    assert weigh_rows(y, [np.arange(6)], np.ones(6), None) is None
+    assert weigh_rows(y, [np.arange(6)], None, None) is None
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

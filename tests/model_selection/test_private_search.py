@@ -25,13 +25,13 @@ from skfairdp import (
     audit_epsilon,
     pipeline_guarantee,
 )
-from skfairdp.accounting import PrivacyGuarantee, selection_budget, withheld_releases
-from skfairdp.accounting._active_ledgers import charge_release
+from skfairdp.accounting import PrivacyGuarantee, selection_budget
+from skfairdp.dp import ReleaseMixin, charge, paying
 from skfairdp.exceptions import BudgetExceededError
 from skfairdp.mechanisms import bounded_sums, selection_mechanism
 from skfairdp.model_selection import _private_trials
+from skfairdp.pipeline import make_private_pipeline
 from skfairdp.random import noise_stream, random_stream
-from skfairdp.release import ReleaseMixin
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(400, 3))
@@ -65,8 +65,8 @@ class Cut(ReleaseMixin, ClassifierMixin, BaseEstimator):
         self.classes_, self.n_features_in_ = np.array([0, 1]), np.shape(X)[1]
         mechanism = bounded_sums(1, self.epsilon * self.spend)
         stream = noise_stream(self.random_state)
-        self.privacy_ = mechanism.guarantee(seed=stream.identity)
-        sums = self._let_out(np.asarray(y, dtype=float).reshape(-1, 1), mechanism, stream, self.privacy_)
+        self._freeze(mechanism, stream)
+        sums = self._release(np.asarray(y, dtype=float).reshape(-1, 1))
         self.noisy_ = float(sums[0, 0])
         if self.warn:
             warnings.warn(f"fitted with {self.cut}", UserWarning, stacklevel=2)
@@ -104,6 +104,33 @@ def test_scores_are_noisy_counts_of_rows_that_were_not_trained_on():
     assert fitted.best_score_ * 100 == round(fitted.best_score_ * 100)
     scores = {search(candidates={"cut": [0.0]}, epsilon=0.5, random_state=s).fit(X, Y).best_score_ for s in range(9)}
     assert len(scores) > 4  # every one would be 1 without noise
+
+
+class TwoColumns(Cut):
+    """Its predictions have shape (n, 1): compared with n labels, one of them would count n times."""
+
+    def predict(self, X):
+        return super().predict(X).reshape(-1, 1)
+
+
+class LooksAround(Cut):
+    """Predicts by the rank of a row in its batch."""
+
+    def predict(self, X):
+        seen.append(len(X))
+        return (np.asarray(X)[:, 0] > np.median(np.asarray(X)[:, 0])).astype(int)
+
+
+seen: list = []
+
+
+def test_students_see_one_record_and_return_one_label():
+    """A noisy count of right answers changes by one at most only if a record reaches one prediction."""
+    with pytest.raises(ValueError, match="TwoColumns"):
+        search(TwoColumns(), {"cut": [0.0]}).fit(X, Y)
+    seen.clear()
+    search(LooksAround(), {"cut": [0.0]}, expected_trials=1.1).fit(X, Y)
+    assert set(seen) == {1}
 
 
 def test_candidates_from_distributions_and_from_several_grids():
@@ -175,7 +202,12 @@ def test_it_is_charged_once_and_trials_are_not():
         one = search().fit(X, Y)
     assert (len(ledger), ledger.total().epsilon) == (1, 4.0)
     assert ledger.entries["source"].tolist() == ["PrivateSearchCV"]
-    assert one.privacy_.epsilon == one.best_estimator_.privacy_.epsilon == pipeline_guarantee(one).epsilon == 4.0
+    assert (
+        one.privacy_.epsilon
+        == one.best_estimator_.privacy_.epsilon
+        == pipeline_guarantee(one, rows="fitted").epsilon
+        == 4.0
+    )
     assert pipeline_guarantee(one, rows="new").epsilon == math.inf
 
 
@@ -240,11 +272,11 @@ def test_a_step_that_learns_in_clear_costs_infinity():
 
 def test_a_scaler_in_front_of_the_search():
     with PrivacyLedger() as ledger:
-        make_pipeline(StandardScaler(), search()).fit(X, Y)
+        make_private_pipeline(StandardScaler(), search()).fit(X, Y)
     assert ledger.total().epsilon == math.inf
     with PrivacyLedger() as ledger:
         whole = make_pipeline(PrivateScaler(1.0, bounds=(-5, 5)), search()).fit(X, Y)
-    assert ledger.total().epsilon == pipeline_guarantee(whole).epsilon == 5.0
+    assert ledger.total().epsilon == pipeline_guarantee(whole, rows="fitted").epsilon == 5.0
 
 
 def test_public_rows_pass_the_steps_in_front():
@@ -252,7 +284,7 @@ def test_public_rows_pass_the_steps_in_front():
         inner = search(pate(), {"n_teachers": [10]}, epsilon=20.0, expected_trials=1.5).set_fit_request(public=True)
         steps = [("scale", PublicScaler(bounds=(-5, 5)).set_fit_request(public=False)), ("search", inner)]
         whole = Pipeline(steps, transform_input=["public"]).fit(X, Y, public=PUBLIC)
-    assert pipeline_guarantee(whole).epsilon == 20.0
+    assert pipeline_guarantee(whole, rows="fitted").epsilon == 20.0
 
 
 def test_without_public_rows_the_receipt_says_so():
@@ -265,9 +297,9 @@ def test_without_public_rows_the_receipt_says_so():
 def test_releases_of_other_threads_are_charged():
     receipt = PrivacyGuarantee(1.0, mechanism="laplace")
     received: list = []
-    with PrivacyLedger() as ledger, withheld_releases(received.append):
-        charge_release(receipt, source="here")
-        thread = threading.Thread(target=charge_release, args=(receipt,), kwargs={"source": "there"})
+    with PrivacyLedger() as ledger, paying(received.append):
+        charge(receipt, source="here")
+        thread = threading.Thread(target=charge, args=(receipt,), kwargs={"source": "there"})
         thread.start()
         thread.join()
     assert received == [receipt]
@@ -276,7 +308,7 @@ def test_releases_of_other_threads_are_charged():
 
 # -- what it shows ----------------------------------------------------------------------------------------------------
 
-KEPT = {"best_estimator_", "best_params_", "best_score_", "mechanism_", "privacy_", "n_features_in_"}
+KEPT = {"best_estimator_", "best_params_", "best_score_", "mechanism_", "privacy_", "n_features_in_", "_frozen"}
 
 
 def test_nothing_but_the_winner_is_kept():

@@ -12,9 +12,9 @@ from sklearn.pipeline import make_pipeline
 
 from skfairdp import GaussianPrivatizer
 from skfairdp.accounting import gaussian_delta, gaussian_epsilon, gaussian_mu
+from skfairdp.dp import _release
 from skfairdp.mechanisms import gaussian_mechanism, normalise
 from skfairdp.mechanisms._gaussian_mechanism import ETA, TAU, TOTAL_VARIATION
-from skfairdp.release import _release_mixin
 
 
 @pytest.fixture
@@ -89,10 +89,10 @@ def test_draws_nothing_unpaid(H, monkeypatch):
     privatizer = GaussianPrivatizer(random_state=0).fit(H)
     expected = GaussianPrivatizer(random_state=0).fit(H).transform(H)
 
-    def refuse(guarantee, *, source):
+    def refuse(guarantee, **words):
         raise RuntimeError("no budget")
 
-    monkeypatch.setattr(_release_mixin, "charge_release", refuse)
+    monkeypatch.setattr(_release, "charge", refuse)
     with pytest.raises(RuntimeError, match="no budget"):
         privatizer.transform(H)
     monkeypatch.undo()

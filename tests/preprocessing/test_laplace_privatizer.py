@@ -21,9 +21,9 @@ from sklearn.preprocessing import StandardScaler
 
 from skfairdp import LaplacePrivatizer
 from skfairdp.accounting import compose
+from skfairdp.dp import _release
 from skfairdp.exceptions import OverclaimedPrivacyWarning
 from skfairdp.mechanisms import normalise
-from skfairdp.release import _release_mixin
 
 
 @pytest.fixture
@@ -167,11 +167,11 @@ def test_draws_nothing_unpaid(H, monkeypatch):
     expected = LaplacePrivatizer(random_state=0).fit(H).transform(H)
     seen = []
 
-    def refuse(guarantee, *, source):
+    def refuse(guarantee, **words):
         seen.append(guarantee)
         raise RuntimeError("no budget")
 
-    monkeypatch.setattr(_release_mixin, "charge_release", refuse)
+    monkeypatch.setattr(_release, "charge", refuse)
     with pytest.raises(RuntimeError, match="no budget"):
         privatizer.transform(H)
     assert seen == [privatizer.privacy_]

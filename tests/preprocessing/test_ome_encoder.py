@@ -209,9 +209,9 @@ def test_blocks_change_nothing_but_the_memory(monkeypatch):
     X = normal(1000, 7)
     clean = OMEEncoder(math.inf).fit(X).transform(X)
     sizes = []
-    respond = BitMechanism.release
+    respond = BitMechanism.draw
     monkeypatch.setattr(_fixed_point_bits, "BLOCK_BITS", 500)
-    monkeypatch.setattr(BitMechanism, "release", lambda *a: sizes.append(a[1].size) or respond(*a))
+    monkeypatch.setattr(BitMechanism, "draw", lambda *a: sizes.append(a[1].size) or respond(*a))
     np.testing.assert_array_equal(OMEEncoder(math.inf).fit(X).transform(X), clean)
     noisy = OMEEncoder(5000.0, protocol="sue", random_state=0).fit(X).transform(X)
     assert max(sizes) <= 500

@@ -10,10 +10,11 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 
-from skfairdp.accounting import REPLACE_ONE_RECORD, PrivacyLedger
+from skfairdp.accounting import PrivacyLedger
 from skfairdp.datasets import make_biased_classification
+from skfairdp.dp import REPLACE_ONE_RECORD
 from skfairdp.exceptions import BudgetExceededError
-from skfairdp.release import pipeline_guarantee
+from skfairdp.pipeline import pipeline_guarantee
 from skfairdp.table_audit import _methods_compared, audit_table
 from skfairdp.table_audit._methods_compared import METHODS, choose_methods, method_names
 from skfairdp.table_audit._models_of_others import OpacusClassifier
@@ -101,7 +102,7 @@ def test_receipt_says_whose_claim_it_is(rows):
     model = small(random_state=None, max_epochs=1).fit(X, y, public=public)
     assert f"claimed by Opacus {version('opacus')}" in model.privacy_.mechanism
     assert any("nobody has proved or audited it here" in scope for scope in model.privacy_.does_not_cover)
-    assert pipeline_guarantee(model).epsilon == 4.0
+    assert pipeline_guarantee(model, rows="fitted").epsilon == 4.0
     assert math.isinf(pipeline_guarantee(model, rows="new").epsilon)  # it protects nobody whom it judges
 
 
