@@ -92,7 +92,7 @@ def ome(n: int) -> Callable[[], Any]:
 @operation("transform_in_blocks, Laplace, from disk to disk", up_to=TEN_MILLION)
 def in_blocks(n: int) -> Callable[[], Any]:
     from skfairdp import LaplacePrivatizer
-    from skfairdp.release import transform_in_blocks
+    from skfairdp.pipeline import transform_in_blocks
 
     folder = tempfile.TemporaryDirectory()
     arrays = [

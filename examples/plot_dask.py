@@ -24,7 +24,7 @@ import pandas as pd
 from skfairdp import LaplacePrivatizer, PrivacyLedger
 from skfairdp.dask import release_to_parquet
 
-dask.config.set(scheduler="threads")  # the same code runs on a cluster
+dask.config.set(scheduler="threads")  # release_to_parquet also runs on a cluster
 warnings.filterwarnings(
     "ignore", "The inplace keyword"
 )  # Dask calls what pandas has deprecated

@@ -27,7 +27,7 @@ from skfairdp import (
 )
 from skfairdp.adversarial import TransformersEncoder
 from skfairdp.datasets import make_biased_text
-from skfairdp.release import word_guarantee
+from skfairdp.pipeline import word_guarantee
 
 reviews = make_biased_text(
     2000, label_bias=0.0, skew=0.8, label_signal=0.5, group_signal=0.8, random_state=0

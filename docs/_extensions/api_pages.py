@@ -12,6 +12,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from sphinx.domains.python import PyClasslike
+
 import skfairdp
 
 TITLES = {
@@ -25,6 +27,8 @@ TITLES = {
     "table_audit": "The audit of a table",
     "epsilon_audit": "Attacking a guarantee",
     "accounting": "What a release costs",
+    "dp": "The privacy kernel: receipts, mechanisms, releases and the ledger",
+    "pipeline": "Pipelines that know their price",
     "release": "How a value leaves, and what a pipeline costs",
     "datasets": "Data",
     "table_files": "Tables as files",
@@ -41,6 +45,7 @@ GUIDE = {
     "adversarial": "federate",
     "dask": "scaling_out",
     "datasets": "datasets",
+    "dp": "accounting",
     "ensemble": "pate",
     "epsilon_audit": "published_against_exact",
     "exceptions": "pipelines",
@@ -49,6 +54,7 @@ GUIDE = {
     "metrics": "fairness_metrics",
     "model_selection": "model_selection",
     "neural": "federate",
+    "pipeline": "pipelines",
     "postprocessing": "fair_private",
     "preprocessing": "representations",
     "random": "security",
@@ -67,13 +73,16 @@ GUIDE = {
     "InputNormDisplay": "pate",
     "LEACEEraser": "erasure",
     "LeakageDisplay": "leakage",
+    "Mechanism": "published_against_exact",
     "NetworkEnsemble": "pate",
+    "OpenMechanism": "published_against_exact",
     "PATESweepDisplay": "pate",
     "PrivacyCurveDisplay": "published_against_exact",
     "PrivateScaler": "pipelines",
     "PrivateSearchCV": "private_search",
     "ProbeClassifier": "leakage",
     "PublicScaler": "pipelines",
+    "ReleaseMixin": "pipelines",
     "RepresentationDisplay": "leakage",
     "SelectionMechanism": "private_search",
     "SensitiveWords": "text",
@@ -177,6 +186,8 @@ def _object_page(folder: str, name: str, thing: Any) -> str:
     if inspect.isclass(thing):
         members = public_members(thing)
         described = re.findall(r"^(\w+) :", (inspect.getdoc(thing) or "").partition("\nAttributes\n")[2], re.MULTILINE)
+        # What estimators inherit needs an address in each of them, or links to it would be ambiguous.
+        described = [m for m in described if not hasattr(skfairdp.dp.ReleaseMixin, m)]
         members = {m: d for m, d in members.items() if d == "automethod" or m not in described}
         lines += [f".. auto{'exception' if issubclass(thing, Exception) else 'class'}:: {name}", ""]
         if methods := [m for m, directive in members.items() if directive == "automethod"]:
@@ -248,9 +259,18 @@ def _without_foreign_links(app, what, name, thing, options, lines) -> None:
         lines[:] = re.sub(r":\w+:`~?([^`<]*?)\s*(?:<[^`>]*>)?`", r"\1", text).split("\n")
 
 
+class _ClassOfSeveralPackages(PyClasslike):
+    """A class has a page in each package that offers it, and the address of its file would be that of all of them."""
+
+    def run(self) -> list:
+        self.options.pop("canonical", None)
+        return super().run()
+
+
 def setup(app) -> dict:
     """Write the pages before Sphinx reads them."""
     app.setup_extension("sphinx.ext.autodoc")
+    app.add_directive_to_domain("py", "class", _ClassOfSeveralPackages, override=True)
     app.connect("builder-inited", lambda app: write_pages(Path(app.srcdir) / "generated"), priority=100)
     app.connect("autodoc-process-docstring", _without_foreign_links, priority=100)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
