@@ -1,9 +1,7 @@
 """Sphinx configuration. The API pages are written by ``_extensions/api_pages.py`` from the package itself."""
 
 import os
-import socket
 import sys
-import warnings
 from pathlib import Path
 
 # Thread pools of parallel builds get in each other's way.
@@ -39,30 +37,8 @@ autosummary_generate = False  # api_pages writes them
 autodoc_typehints = "none"
 numpydoc_show_class_members = False
 
-_connect = socket.socket.connect
-
-
-def _connect_locally(self, address):
-    if not isinstance(address, str) and address[0] not in ("localhost", "127.0.0.1", "::1"):
-        raise OSError(f"an example asked for {address[0]}")
-    return _connect(self, address)
-
-
-def quiet_and_offline(gallery_conf, fname, when):
-    """Let an example fail if it warns, or asks the network or a folder of data that readers do not have."""
-    if when == "before":
-        warnings.simplefilter("error")
-        warnings.filterwarnings("ignore", category=DeprecationWarning, module="fairlearn")  # how it calls pandas
-        warnings.filterwarnings("ignore", message="Matplotlib is currently using agg", category=UserWarning)
-        os.environ.pop("SKFAIRDP_DATA", None)
-        socket.socket.connect = _connect_locally
-    else:
-        warnings.resetwarnings()
-        socket.socket.connect = _connect
-
-
 sphinx_gallery_conf = {
-    "reset_modules": ("matplotlib", "seaborn", quiet_and_offline),
+    "reset_modules": ("matplotlib", "seaborn", "gallery_runs.quiet_and_offline"),
     "reset_modules_order": "both",
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
