@@ -1,6 +1,7 @@
 """The questions that floor 0 asks of arguments."""
 
 import math
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -8,11 +9,31 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.linear_model import LogisticRegression
 
+from skfairdp import FairPrivateClassifier, LaplacePrivatizer, PATEClassifier, tpr_gap
 from skfairdp._validation import check_count, check_delta, check_documents, check_epsilon, check_sensitive_features
 from skfairdp.exceptions import ContinuousSensitiveFeatureWarning
 
 SEX = ["f", "m", "m", "f"]
+
+
+def test_warnings_point_at_the_line_of_the_user():
+    X, y = np.random.default_rng(0).normal(size=(60, 2)), np.arange(60) % 2
+    fair = FairPrivateClassifier(LogisticRegression(), epsilon=8.0, fairness=None, cv=2).fit(X, X[:, 0] > 0)
+    calls = [
+        lambda: LaplacePrivatizer(norm="minmax", calibration="published").fit(X),
+        lambda: PATEClassifier(n_teachers=3, epsilon=8.0).fit(X, y),
+        lambda: fair.set_epsilon(1e-3),
+        lambda: tpr_gap([1, 0], [1, 0], sensitive_features=["a", "b"]),
+        lambda: check_sensitive_features(np.arange(100) / 7, 100),
+    ]
+    for call in calls:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            call()
+        assert caught
+        assert {warning.filename for warning in caught} == {__file__}
 
 
 @pytest.mark.parametrize(

@@ -142,8 +142,9 @@ class PrivatePipeline(ChargingMixin, Pipeline):
     def __getitem__(self, ind: Any) -> Any:
         part = super().__getitem__(ind)
         if isinstance(ind, slice):
-            part.set_params(rows=self.rows)
-            part.row_wise = self.row_wise
+            names = {name for name, _ in part.steps}
+            part.rows = self.rows
+            part.row_wise = [name for name in self.row_wise if name.partition("__")[0] in names]
         return part
 
     @property
