@@ -32,6 +32,7 @@ REPLACE_ONE = "two private data sets of the same size that differ in one record,
 VOTES_COVER = "the private rows that the teachers were trained on; all answers, and any student trained on them"
 VOTES_DO_NOT_COVER = (
     "the public rows that were asked about",
+    "the number of records, and whether a table was refused as malformed (nan, infinity, unknown labels)",
     "anything that was fitted on the private rows together (scaling, feature selection, early stopping)",
     "a person with records in several teachers' parts, who pays for each of these teachers",
 )
@@ -228,8 +229,8 @@ def binary_vote_rdp(n_teachers: int, noise_scale: float, orders: ArrayLike = DEF
     Notes
     -----
     The label depends on the margin d of the counts alone: it is the first class with probability
-    :math:`\Phi(d/(\sqrt 2\sigma))`, and a neighbour's margin differs by 2. The maximum over the n + 1 margins is
-    therefore exact. It does not hold for more than two classes.
+    :math:`\Phi(d/(\sqrt 2\sigma))`, and a neighbour's margin differs by at most 2. The bound is the maximum over all
+    margins, even and odd, because teachers may abstain. It does not hold for more than two classes.
 
     Examples
     --------
@@ -243,8 +244,9 @@ def binary_vote_rdp(n_teachers: int, noise_scale: float, orders: ArrayLike = DEF
     noise_scale = _check_scale("noise_scale", noise_scale)
     if noise_scale == 0:
         return np.full_like(orders, math.inf)
-    # d and d + 2 for every margin d; the opposite step is the same pair seen from the other class.
-    margins = np.arange(-n_teachers, n_teachers - 1, 2)
+    # d and d + 2 for every margin d; the opposite step is the same pair seen from the other class. Margins may be odd
+    # or even, because a teacher abstains whose rows weigh nothing.
+    margins = np.arange(-n_teachers, n_teachers - 1)
     t, u = (margins / (math.sqrt(2) * noise_scale), (margins + 2) / (math.sqrt(2) * noise_scale))
     powers = orders.reshape(-1, 1) - 1
     worst = np.zeros(orders.size)

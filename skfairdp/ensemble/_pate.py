@@ -46,6 +46,7 @@ from skfairdp.ensemble._teachers import (
     is_weighable,
     partition_rows,
     read_rows,
+    rehearse_teacher,
     set_aside,
     takes_sparse,
     train_teachers,
@@ -458,6 +459,12 @@ class PATEClassifier(ReleaseMixin, ClassifierMixin, SkfairdpEstimator):
             }
             rehearse_student(with_names(queries, names), classes, chosen.labels, **teach)
             keeps_sparse = self.estimator is not None and takes_sparse(self.estimator)
+            read = partial(read_rows, scaler=scaler, names=names, keeps_sparse=keeps_sparse)
+            row_weight = weigh_rows(indices[private], parts, None if weight is None else weight[private], class_weight)
+            if self.estimator is not None and len(classes) > 1:
+                n_part = max(len(classes), min(map(len, filter(len, parts))))
+                weighted = row_weight is not None
+                rehearse_teacher(queries, n_part, len(classes), estimator=self.estimator, read=read, weighted=weighted)
             teachers = train_teachers(
                 rows[private],
                 indices[private],
@@ -466,8 +473,8 @@ class PATEClassifier(ReleaseMixin, ClassifierMixin, SkfairdpEstimator):
                 estimator=self.estimator,
                 networks=networks,
                 stream=teaching,
-                read=partial(read_rows, scaler=scaler, names=names, keeps_sparse=keeps_sparse),
-                weight=weigh_rows(indices[private], parts, None if weight is None else weight[private], class_weight),
+                read=read,
+                weight=row_weight,
                 n_jobs=self.n_jobs,
                 verbose=self.verbose,
             )

@@ -1,5 +1,6 @@
 """Teachers: disjoint parts of the private rows, one model on each, and their votes."""
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -162,8 +163,8 @@ class Teachers:
     models : NetworkEnsemble or list
         What was trained. A list leaves out the teachers whose part holds a single class; they are not asked.
     constant : ndarray of shape (n_voting,)
-        The class of a part that holds no other; -1 elsewhere. A teacher whose rows all have weight 0 abstains, which
-        is written as the number of classes.
+        The class of a part that holds no other; -1 elsewhere. A teacher whose rows all have weight 0, or that could not
+        be trained, abstains, which is written as the number of classes.
     n_classes : int
         Number of classes.
     read : callable
@@ -201,7 +202,7 @@ class Teachers:
         undecided = np.flatnonzero(self.constant < 0)
         if isinstance(self.models, list):
             ask = delayed(_predict_as_array)
-            asked = parallel_results(lambda: (ask(model, X) for model in self.models), self.n_jobs)
+            asked = parallel_results(lambda: (ask(model, X, self.n_classes) for model in self.models), self.n_jobs)
             for i, ballot in zip(undecided, asked):
                 ballots[i] = ballot
         elif undecided.size:
@@ -272,6 +273,10 @@ def train_teachers(
             for part, seed, fixed in zip(voting, seeds, constant)
             if fixed < 0
         )
+        # A teacher that could not be trained abstains: an error would reveal something about its rows.
+        failed = np.flatnonzero(constant < 0)[[model is None for model in models]]
+        constant[failed] = n_classes
+        models = [model for model in models if model is not None]
     elif (constant < 0).any():
         # Padded to the longest part with its rows of weight 0: weights must not change what other teachers draw.
         longest = max(len(part) for part in parts)
@@ -285,7 +290,38 @@ def _train_teacher(arguments: list[Any]) -> Any:
     Its rows come in a list, so that joblib's Dask backend sends them with the task: rows that it sends apart are lost
     with the worker that holds them, and rows that travel with their task are sent again.
     """
-    return fit_with_weights(*arguments)
+    try:
+        return fit_with_weights(*arguments)
+    except Exception:
+        return None
+
+
+def rehearse_teacher(
+    X: Any, n_rows: int, n_classes: int, *, estimator: Any, read: Callable[[Any], Any], weighted: bool
+) -> None:
+    """Train and ask a teacher on public rows and synthetic labels, so that honest errors are raised.
+
+    Parameters
+    ----------
+    X : ndarray or sparse matrix of shape (n_public, n_features)
+        Public rows.
+    n_rows : int
+        As many rows as a teacher has; public rows are repeated where there are fewer.
+    n_classes : int
+        Number of classes.
+    estimator : classifier
+        As for :func:`train_teachers`.
+    read : callable
+        How rows are given to the models.
+    weighted : bool
+        Whether the teachers get weights.
+    """
+    rows = read(X[np.arange(n_rows) % X.shape[0]])
+    labels = np.arange(n_rows) % n_classes
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # nothing can be learned from these labels
+        model = fit_with_weights(clone_with_seed(estimator, 0), rows, labels, np.ones(n_rows) if weighted else None)
+        model.predict(rows)
 
 
 def _only_class(class_indices: np.ndarray, n_classes: int) -> int:
@@ -354,5 +390,13 @@ def _train_networks(
     return NetworkEnsemble(*layers)
 
 
-def _predict_as_array(model: Any, X: Any) -> np.ndarray:
-    return np.asarray(model.predict(X))
+def _predict_as_array(model: Any, X: Any, abstains: int) -> np.ndarray:
+    """Return the votes of one teacher, which abstains where it fails; an error would reveal something of its rows."""
+    try:
+        ballot = np.asarray(model.predict(X))
+    except Exception:
+        ballot = None
+    n_rows = X.shape[0]
+    if ballot is None or ballot.shape != (n_rows,) or ballot.dtype.kind not in "iub":
+        return np.full(n_rows, abstains)
+    return ballot

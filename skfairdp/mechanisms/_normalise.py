@@ -264,7 +264,7 @@ def _rows_without_overflow(X: np.ndarray) -> np.ndarray:
     wild = ~((peak > _TINY) & (peak < _HUGE))  # nan compares false, and so is wild
     if not wild.any():
         return X
-    X = X.copy()
+    X = X.copy(order="K")  # in another order of memory, the sums of the other rows would be rounded in another way
     size = peak[wild, np.newaxis]
     usable = np.isfinite(size) & (size > 0)
     # NumPy 1.26 reports an overflow of tiny rows where there is none; no quotient here exceeds one.

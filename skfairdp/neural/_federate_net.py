@@ -41,6 +41,10 @@ _OPTIMIZERS: dict[str, type[torch.optim.Optimizer]] = {
 }
 
 
+#: Documents, as ids of their words, that are worked on at a time.
+_ROWS_OF_IDS = 1024
+
+
 def _rows_at_once(n_features: int) -> int:
     return max(1, min(_ROWS_AT_ONCE, _VALUES_AT_ONCE // max(n_features, 1)))
 
@@ -632,7 +636,8 @@ def class_probabilities(head: nn.Module, released: np.ndarray) -> np.ndarray:
 def _run(module: nn.Module, x: Any) -> np.ndarray:
     module.eval()  # in training mode a batch normalisation would mix the rows, whoever switched it on
     device = next((p.device for p in module.parameters()), torch.device("cpu"))
-    step = _rows_at_once(x.shape[1])
+    # Ids of words are as wide as the longest document, which must not decide how rows are cut into blocks.
+    step = _rows_at_once(x.shape[1]) if x.dtype.kind == "f" else _ROWS_OF_IDS
     found = []
     with torch.no_grad(), threads_for(module):
         for start in range(0, max(x.shape[0], 1), step):

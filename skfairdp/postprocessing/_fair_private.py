@@ -378,6 +378,11 @@ class FairPrivateClassifier(ReleaseMixin, MetaEstimatorMixin, ClassifierMixin, S
             if reset and self.estimator is None:
                 _refuse_text_columns(X)
             return X
+        if isinstance(X, list | tuple):
+            # NumPy would choose the type of a list by all of its rows: one gap in one record would change all others.
+            if reset:
+                self._list_dtype = _dtype_of_list(X)
+            X = np.asarray(X, dtype=getattr(self, "_list_dtype", object))
         formats = ("csr",) if get_tags(self).input_tags.sparse else False
         return validate_data(self, X, reset=reset, dtype=None, accept_sparse=formats, ensure_all_finite=False)
 
@@ -578,6 +583,14 @@ class FairPrivateClassifier(ReleaseMixin, MetaEstimatorMixin, ClassifierMixin, S
         tags.input_tags = inner.input_tags
         tags.non_deterministic = True
         return tags
+
+
+def _dtype_of_list(X: Any) -> Any:
+    """Return float64 for rows of numbers, and object for any others."""
+    try:
+        return np.asarray(X, dtype=np.float64).dtype
+    except (TypeError, ValueError):
+        return object
 
 
 def _are_documents(X: Any) -> bool:

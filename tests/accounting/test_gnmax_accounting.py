@@ -1,5 +1,6 @@
 """The price of votes: every digit of the reference table, enumeration, and the conditions of the bounds."""
 
+import itertools
 import math
 import time
 
@@ -7,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import norm
+from scipy.stats import binom, norm
 
 from skfairdp.accounting import (
     binary_vote_rdp,
@@ -24,6 +25,7 @@ from skfairdp.accounting import (
     gnmax_noise_scale,
     renyi_epsilon,
 )
+from skfairdp.mechanisms import vote_mechanism
 
 
 @pytest.mark.parametrize(
@@ -61,14 +63,14 @@ def test_extremes():
 
 
 def brute_force_rdp(n_teachers, noise_scale, order):
-    """Every pair of neighbouring counts, by plain probabilities."""
+    """Every pair of neighbouring margins, by plain probabilities: one teacher votes otherwise, and any may abstain."""
     worst = 0.0
-    for ones in range(n_teachers + 1):
-        for neighbour in (ones - 1, ones + 1):
-            if 0 <= neighbour <= n_teachers:
-                p, q = (norm.cdf((2 * k - n_teachers) / (math.sqrt(2) * noise_scale)) for k in (ones, neighbour))
-                moment = p**order * q ** (1 - order) + (1 - p) ** order * (1 - q) ** (1 - order)
-                worst = max(worst, math.log(moment) / (order - 1))
+    others = {sum(votes) for n in range(n_teachers) for votes in ([1] * k + [-1] * (n - k) for k in range(n + 1))}
+    for margin in others:
+        for vote, changed in itertools.permutations((-1, 0, 1), 2):
+            p, q = (norm.cdf((margin + one) / (math.sqrt(2) * noise_scale)) for one in (vote, changed))
+            moment = p**order * q ** (1 - order) + (1 - p) ** order * (1 - q) ** (1 - order)
+            worst = max(worst, math.log(moment) / (order - 1))
     return worst
 
 
@@ -221,3 +223,17 @@ def test_guarantee_says_what_it_covers():
 def test_bad_arguments_are_named(call, name):
     with pytest.raises(ValueError, match=name):
         call()
+
+
+@pytest.mark.parametrize(("n_teachers", "n_queries", "epsilon"), [(20, 10, 30.0), (10, 3, 10.0)])
+def test_binary_labels_stay_within_delta_where_a_teacher_abstains(n_teachers, n_queries, epsilon):
+    """Margins are then odd where they were even: the exact delta of the worst pair stays within the claim."""
+    delta, asked = 1e-5, {"n_asked": n_queries, "n_answered": n_queries, "n_classes": 2, "n_voting": n_teachers}
+    scale = vote_mechanism("hard", epsilon=epsilon, delta=delta, noise_scale=None, **asked).noise_scale
+    worst = 0.0
+    for margin in range(-n_teachers, n_teachers - 1):
+        first, second = norm.cdf(np.array([margin, margin + 2]) / (math.sqrt(2) * scale))
+        for p, q in ((first, second), (second, first)):
+            here, there = (binom.pmf(np.arange(n_queries + 1), n_queries, share) for share in (p, q))
+            worst = max(worst, np.maximum(here - math.exp(epsilon) * there, 0).sum())
+    assert worst <= delta

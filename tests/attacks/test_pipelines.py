@@ -111,7 +111,6 @@ def claims(make, rows=ROWS):
         pytest.param(
             lambda: PrivatePipeline([("mix", Shared()), ("noise", noise())]),
             id="copy is the same object",
-            marks=pytest.mark.xfail(strict=True, reason="a deep copy is taken to be a fresh one"),
         ),
         pytest.param(lambda: FirstRowPrivatePipeline([("noise", noise())]), id="subclass of PrivatePipeline"),
         pytest.param(

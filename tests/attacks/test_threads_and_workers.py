@@ -223,12 +223,13 @@ def test_bytes_of_plain_pickle_are_refused_by_workers():
 @pytest.mark.slow
 def test_pool_of_joblib_that_is_older_than_the_ledger_is_refused_or_charged():
     estimator = LaplacePrivatizer(1.0).fit(ROWS)
-    with (
-        Parallel(n_jobs=2, backend="multiprocessing") as run,
-        PrivacyLedger(),
-        pytest.raises(RuntimeError, match="PrivacyLedger"),
-    ):
-        run(delayed(transform)(estimator) for _ in range(2))
+    refused = False
+    with Parallel(n_jobs=2, backend="multiprocessing") as run, PrivacyLedger() as ledger:
+        try:
+            run(delayed(transform)(estimator) for _ in range(2))
+        except RuntimeError:
+            refused = True
+    assert refused or ledger.total().epsilon == 2.0  # where Dask is imported, plain pickles carry the ledger
 
 
 @pytest.mark.slow

@@ -24,6 +24,8 @@ def die_once(flag, note=""):
 class DyingPrivatizer(LaplacePrivatizer):
     """Draws, and dies before anybody has seen the draw."""
 
+    _row_wise_methods: ClassVar[dict] = {"transform": ()}
+
     def transform(self, X):
         drawn = super().transform(X)
         die_once(self.flag)

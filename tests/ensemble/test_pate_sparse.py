@@ -89,7 +89,7 @@ def test_private_and_public_rows_in_other_containers():
 def test_same_rows_are_refused_when_sparse():
     X, y = table()
     with pytest.raises(ValueError, match="public holds the same rows as X"):
-        fit(sparse.csr_array(X), y, sparse.csr_array(X.copy()))
+        fit(rows := sparse.csr_array(X), y, rows)
 
 
 def test_student_that_takes_no_sparse_rows():

@@ -161,3 +161,33 @@ def test_refuses_bad_weights():
                 fit(X, y, teacher, **given)
     with pytest.raises(ValueError, match="class_weight"):
         fit(X, y, class_weight="fair")
+
+
+class FailsOnRareClasses(LogisticRegression):
+    """Raises where a class has fewer than three rows, as cross-validated calibration does."""
+
+    def fit(self, X, y, sample_weight=None):
+        if np.bincount(y).min() < 3:
+            raise ValueError("too few rows of a class")
+        return super().fit(X, y, sample_weight)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_teacher_that_fails_abstains():
+    """Whether a teacher fails depends on its rows: an error would reveal them, and no epsilon holds for it."""
+    X, y = table(100)
+    whole = fit(X, y, FailsOnRareClasses(), n_teachers=5, classes=[0, 1]).teacher_votes(X)
+    assert (whole.sum(axis=1) == 5).all()
+    rare = np.where(np.arange(100) < 7, 1, 0)
+    failed = fit(X, rare, FailsOnRareClasses(), n_teachers=5, classes=[0, 1]).teacher_votes(X)
+    assert (failed.sum(axis=1) < 5).all()
+
+
+def test_errors_that_do_not_depend_on_the_rows_are_raised():
+    class Broken(LogisticRegression):
+        def fit(self, X, y, sample_weight=None):
+            raise TypeError("this estimator never works")
+
+    X, y = table(100)
+    with pytest.raises(TypeError, match="never works"):
+        fit(X, y, Broken(), n_teachers=5)

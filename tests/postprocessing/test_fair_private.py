@@ -25,7 +25,7 @@ from sklearn.model_selection import GridSearchCV, KFold, ShuffleSplit
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 from sklearn.svm import LinearSVC
 
 from skfairdp import (
@@ -351,6 +351,15 @@ def test_estimators_that_mix_records_are_called_on_one_at_a_time():
         clf = FairPrivateClassifier(Centred(), fairness=None, **settings).fit(X[:300], Y[:300])
         before, after = values_of_others(clf, X[:40])
         assert not np.array_equal(before, after)
+
+
+def test_a_gap_in_a_list_changes_no_other_record():
+    """NumPy would make strings of all cells of a list, unless one of them is None."""
+    rows = [["a" if x > 0 else "b", int(x > 1)] for x in X[:400, 0]]
+    model = make_pipeline(OneHotEncoder(handle_unknown="ignore"), LogisticRegression())
+    clf = FairPrivateClassifier(model, epsilon=6.0, fairness=None, cv=2).fit(rows, Y[:400])
+    batch = [["a", 1]] * 3
+    assert np.array_equal(clf._values(batch), clf._values([*batch, ["a", None]])[:3])
 
 
 MIXING = {
