@@ -257,6 +257,11 @@ def clone_with_seed(estimator: Any, seed: int, *, overwrite: bool = False) -> An
     ]
     if names:
         copy.set_params(**dict.fromkeys(names, seed))
+    for value in copy.get_params().values():
+        # A splitter (cv=KFold(shuffle=True)) is no estimator. Without a seed it draws from NumPy's global stream, which
+        # all models of a process would share. clone has copied it, so that the user's own stays as it is.
+        if hasattr(value, "split") and hasattr(value, "random_state") and (overwrite or value.random_state is None):
+            value.random_state = seed
     return copy
 
 

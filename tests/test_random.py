@@ -11,6 +11,7 @@ import pytest
 from joblib import Parallel, delayed
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -185,6 +186,16 @@ def test_threads_never_draw_the_same_words():
     with ThreadPoolExecutor(4) as pool:
         drawn = list(pool.map(lambda _: words(stream), range(32)))
     assert len({word for row in drawn for word in row}) == 32 * 64
+
+
+def test_a_seed_reaches_splitters():
+    """Models that are trained side by side must not share NumPy's global stream."""
+    folds = StratifiedKFold(3, shuffle=True)
+    search = GridSearchCV(LogisticRegression(), {"C": [1.0]}, cv=folds)
+    assert clone_with_seed(search, 7).cv.random_state == 7
+    assert folds.random_state is None
+    seeded = GridSearchCV(LogisticRegression(), {}, cv=KFold(3, shuffle=True, random_state=1))
+    assert clone_with_seed(seeded, 7).cv.random_state == 1
 
 
 @pytest.mark.parametrize(("overwrite", "given_becomes"), [(False, 3), (True, 7)])

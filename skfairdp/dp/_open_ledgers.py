@@ -115,7 +115,7 @@ _paid: ContextVar[tuple[bytes, Callable[[PrivacyGuarantee], None]]] = ContextVar
 
 @contextmanager
 def paying(receive: Callable[[PrivacyGuarantee], None]) -> Iterator[None]:
-    """Withhold charges for releases that the caller has paid for, or that reach nobody but the caller.
+    """Withhold charges for releases that the caller has paid for, or that reach only the caller.
 
     Parameters
     ----------
