@@ -40,7 +40,8 @@ def price_of_new_rows(estimator: Any) -> PriceOfRows | None:
 def paid_before(price: PriceOfRows) -> Iterator[None]:
     """Let the code within release rows whose price has been charged already, each of them once.
 
-    Between the charge and the draw another thread may have refitted a step or changed its epsilon. So only the releases that the price was computed from are let through, each once; any other is refused.
+    Between the charge and the draw another thread may have refitted a step or changed its epsilon. So only the releases
+    that the price was computed from are let through, each once; any other is refused.
     """
     left = Counter(_what_runs(release) for release in price.releases)
 
