@@ -9,6 +9,7 @@ worker that is used again for something else charges nothing. Plain pickles and 
 
 import asyncio
 import multiprocessing.reduction
+import os
 import sys
 import threading
 import uuid
@@ -255,7 +256,7 @@ def check_ledgers_came_along(estimator: Any) -> None:
     expected = estimator.__dict__.get("_pickled_under", ())
     known = {session.id for session in open_ledgers()}
     known |= {ledger.session.id for ledger in estimator.__dict__.get("_sent_ledgers", ())}
-    if any(session not in known for session in expected) and _is_worker():
+    if any(session not in known for session in expected) and is_worker():
         raise RuntimeError(
             f"{type(estimator).__name__} was pickled while a PrivacyLedger was open, and this worker cannot reach the "
             "ledger: loky, multiprocessing, threads and Dask send it along, this backend does not. Nothing was "
@@ -263,7 +264,13 @@ def check_ledgers_came_along(estimator: Any) -> None:
         )
 
 
-def _is_worker() -> bool:
+def can_be_reached(ledger: SentLedger) -> bool:
+    """Whether the file of a ledger is there."""
+    return os.path.exists(ledger.session.path)
+
+
+def is_worker() -> bool:
+    """Whether this code runs in a worker, as far as joblib, multiprocessing and Dask show it."""
     from joblib.parallel import get_active_backend
 
     if multiprocessing.parent_process() is not None or (get_active_backend()[0].nesting_level or 0) > 0:

@@ -10,9 +10,11 @@ from skfairdp._process import process_token
 from skfairdp.dp._guarantee import PrivacyGuarantee
 from skfairdp.dp._mechanism import Mechanism
 from skfairdp.dp._open_ledgers import (
+    can_be_reached,
     charge,
     check_ledgers_came_along,
     is_paid,
+    is_worker,
     keep_sent_ledgers,
     ledgers_to_send,
     let_travel,
@@ -75,7 +77,9 @@ class ChargingMixin:
         if "distributed" in sys.modules and (sent := ledgers_to_send(self)):
             state["_sent_ledgers"] = sent
         # Only the names of sessions, by which a worker sees that the ledgers did not come along.
-        names = (*(session.id for session in open_ledgers()), *state.pop("_pickled_under", ()))
+        # Names that came from a file say nothing about the workers of this process.
+        brought = state.pop("_pickled_under", ())
+        names = (*(session.id for session in open_ledgers()), *(brought if is_worker() else ()))
         if names:
             state["_pickled_under"] = tuple(dict.fromkeys(names))
         return state
@@ -87,7 +91,8 @@ class ChargingMixin:
         if token == process_token():
             keep_sent_ledgers(self, copied)
         elif "distributed" in sys.modules:
-            keep_sent_ledgers(self, carried)
+            # A model that is loaded from a file may come from a program whose ledger is gone. Workers must not go on.
+            keep_sent_ledgers(self, carried if is_worker() else tuple(filter(can_be_reached, carried)))
         if names := tuple(name for name in state.pop("_pickled_under", ()) if not was_entered_here(name)):
             state["_pickled_under"] = names
         if hasattr(super(), "__setstate__"):

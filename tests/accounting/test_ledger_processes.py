@@ -365,6 +365,43 @@ def test_worker_that_cannot_reach_the_ledger_releases_nothing(data, tmp_path, mo
     assert log.stat().st_size == 1
 
 
+LOADED = """
+    import sys
+    if sys.argv[3] == "dask":
+        import distributed
+    import joblib
+    import numpy as np
+    from joblib import Parallel, delayed
+    from skfairdp.accounting import PrivacyLedger
+    from tests.accounting._noisy import Noisy
+
+    def release(noisy):
+        return noisy.transform(np.eye(3)).shape
+
+    if __name__ == "__main__":
+        if sys.argv[2] == "save":
+            with PrivacyLedger():
+                joblib.dump(Noisy().fit(np.eye(3)), sys.argv[1])
+        else:
+            noisy = joblib.load(sys.argv[1])
+            print(release(noisy), *Parallel(n_jobs=2)(delayed(release)(noisy) for _ in range(2)))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("imported", ["dask", "nothing else"])
+def test_models_saved_under_a_ledger_can_be_used_in_another_program(tmp_path, imported):
+    """Their ledger was temporary, and is gone: neither the program that loads them nor its workers may miss it."""
+    script, saved = tmp_path / "program.py", tmp_path / "noisy.joblib"
+    script.write_text(textwrap.dedent(LOADED))
+    for mode in ("save", "load"):
+        command = [sys.executable, script, saved, mode, imported]
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stderr
+    assert done.stdout == "(3, 3) (3, 3) (3, 3)\n"
+
+
 def _error_of(noisy, X):
     try:
         noisy.transform(X)
